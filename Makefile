@@ -1,0 +1,49 @@
+# Everything the project needs is installed into .venv by the first target that wants it.
+# KEYHOLE_VENV puts the environment elsewhere.
+
+PYTHON ?= python3
+VENV ?= $(or $(KEYHOLE_VENV),.venv)
+BIN := $(VENV)/bin
+export PYTHONWARNINGS ?= default
+
+.PHONY: help run test check format bench battery lock clean
+
+help: ## Show what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/installed: pyproject.toml requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit("Keyhole needs Python 3.11 or newer: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+run: $(VENV)/installed ## Play the thesis's game; figure and results go to out/
+	$(BIN)/keyhole play --ranker rtopk --items 20 --rounds 10000 --top 1 --measure DCG --world flips \
+		--runs 10 --seed 0 --against ftpl --against random --out out
+
+check: $(VENV)/installed ## Format, lint, strict types, import layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check ## make check and the whole test suite
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+format: $(VENV)/installed ## Format the code and sort imports
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/installed ## Speed against plain NumPy and a tight C++ loop, as ratios
+	$(BIN)/python -m bench
+
+battery: $(VENV)/installed ## Statistical tests of the random numbers (needs dieharder; takes an hour)
+	$(BIN)/python -m bench.battery
+
+lock: $(VENV)/installed ## Pin the newest versions of all dependencies
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --extra dev --group lock pyproject.toml -o requirements.lock
+
+clean: ## Remove what was built
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist

@@ -1,0 +1,134 @@
+"""What the best fixed ranking in hindsight would have scored, kept while a game is played.
+
+A comparator sums what it needs of each round (``observe``) and can say at any moment what
+the best fixed ranking of the rounds so far has scored in total (``best``). For linear
+measures the sums are gains per item, and sorting them is optimal; for the others they are
+the totals of all m! rankings.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole.compiled import assemble, kernel, rare_kernel
+from keyhole.contracts import Measure, MeasureParams
+from keyhole.errors import FloatArray, IntArray
+from keyhole.rankers.fixed.enumerated import all_rankings
+from keyhole.sorting import SortWork, sort_descending, sort_work
+
+LARGEST_EXHAUSTIVE = 8
+"""Longest list whose rankings are tried one by one."""
+
+
+class ComparatorParams(NamedTuple):
+    """The measure's parameters, all rankings if they are enumerated, and +1 for losses."""
+
+    measure: MeasureParams
+    rankings: Any
+    sign: float
+
+
+class Sums(NamedTuple):
+    """Sums over the rounds so far; ``offset[0]`` is what no ranking can change."""
+
+    sums: Any
+    offset: Any
+    order: Any
+    sort: SortWork
+
+
+def new_sums(n_sums: int) -> Sums:
+    """Return empty sums."""
+    order = np.empty(n_sums, np.int64)
+    return Sums(np.zeros(n_sums), np.zeros(1), order, sort_work(n_sums))
+
+
+@kernel
+def _add_gains(params: Any, gains: Any, offset: float, norm: float, to: Any) -> None:
+    to.offset[0] += offset / norm
+    if norm == 1.0:
+        for item in range(gains.shape[0]):
+            to.sums[item] += gains[item]
+    else:
+        for item in range(gains.shape[0]):
+            to.sums[item] += gains[item] / norm
+
+
+@rare_kernel
+def _best_sorted(params: Any, of: Any) -> float:
+    sort_descending(of.sums, of.order, of.sort)
+    total = of.offset[0]
+    for position in range(of.sums.shape[0]):
+        total += params.measure.weights[position] * of.sums[of.order[position]]
+    return total
+
+
+@rare_kernel
+def _best_of_all(params: Any, of: Any) -> float:
+    best = of.sums[0]
+    for action in range(1, of.sums.shape[0]):
+        if params.sign * of.sums[action] < params.sign * best:
+            best = of.sums[action]
+    return best
+
+
+@kernel
+def _add_nothing(params: Any, gains: Any, offset: float, norm: float, to: Any) -> None:
+    pass
+
+
+@kernel
+def _unknown(params: Any, of: Any) -> float:
+    return np.nan
+
+
+def _score_all(score: Any) -> Callable[..., None]:
+    def add_scores(params: Any, gains: Any, offset: float, norm: float, to: Any) -> None:
+        for action in range(params.rankings.shape[0]):
+            to.sums[action] += score(params.measure, gains, offset, norm, params.rankings[action])
+
+    return add_scores
+
+
+@dataclass(frozen=True)
+class Comparator:
+    """The kernels and parameters that keep track of the best fixed ranking."""
+
+    kind: str
+    observe: Callable[..., None]
+    best: Callable[..., float]
+    params: ComparatorParams
+    n_sums: int
+
+    def best_ranking(self, sums: FloatArray) -> IntArray:
+        """Return the ranking that :attr:`best` scores."""
+        if self.kind == "sorted":
+            return np.argsort(-sums, kind="stable").astype(np.int64)
+        return np.asarray(self.params.rankings[int(np.argmin(self.params.sign * sums))])
+
+    def scores_of(self, ranking: IntArray, sums: FloatArray, offsets: FloatArray) -> FloatArray:
+        """Return what one ranking has scored in total, for each row of sums."""
+        if self.kind == "sorted":
+            weights = self.params.measure.weights
+            return np.asarray(sums[:, ranking] @ weights + offsets)
+        row = int(np.flatnonzero((self.params.rankings == ranking).all(axis=1))[0])
+        return np.asarray(sums[:, row])
+
+
+def comparator_for(measure: Measure, n_items: int, binary: bool) -> Comparator:
+    """Return the exact comparator of a measure, or one that answers NaN where none is feasible."""
+    sign = 1.0 if measure.is_loss else -1.0
+    params = measure.params(n_items)
+    none = np.empty((0, n_items), dtype=np.int64)
+    if measure.is_linear(binary):
+        given = ComparatorParams(params, none, sign)
+        return Comparator("sorted", _add_gains, _best_sorted, given, n_items)
+    if n_items <= LARGEST_EXHAUSTIVE:
+        rankings = all_rankings(n_items)
+        given = ComparatorParams(params, rankings, sign)
+        observe = assemble(_score_all, measure.kernel_for(binary).score)
+        return Comparator("exhaustive", observe, _best_of_all, given, len(rankings))
+    given = ComparatorParams(params, none, sign)
+    return Comparator("none", _add_nothing, _unknown, given, 1)

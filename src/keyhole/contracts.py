@@ -1,0 +1,448 @@
+"""What a ranker, a measure, a reveal and a world must be: the whole API in one file.
+
+Each is a small Python object that validates its arguments once and holds two
+things: ``kernel``, compiled functions over explicit arrays, and ``params``, the
+NamedTuple those functions read. The per-round methods below and the compiled
+loop of :mod:`keyhole.game` call the same kernels, so they give the same bits.
+
+Relevance is by item, feedback values by position; hidden values are NaN.
+"""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keyhole.compiled import assemble
+from keyhole.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of
+from keyhole.errors import (
+    FeedbackTooSmall,
+    FloatArray,
+    IntArray,
+    InvalidInput,
+    check_integer,
+    check_ranking,
+    check_relevance,
+    check_round,
+    check_seed,
+)
+from keyhole.sorting import SortWork, sort_work
+
+
+@dataclass(frozen=True)
+class Query:
+    """A list to be ranked; ``features`` is (n_items, n_features), or None for a fixed list."""
+
+    n_items: int
+    features: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class Impression:
+    """What was shown, and all that ``update`` may remember of ``rank``.
+
+    ``ranking[p]`` is the item at position ``p``. ``propensity`` is the marginal
+    probability with which each revealed item was put where it was seen, or NaN
+    where the ranker does not compute it (no learner then divides by it).
+    """
+
+    round: int
+    query: Query
+    ranking: IntArray
+    explored: bool
+    propensity: float
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Relevance by position of the shown ranking; NaN where it was not revealed."""
+
+    values: FloatArray
+
+
+# --------------------------------------------------------------------------- rankers
+
+
+class RankerKernel(NamedTuple):
+    """The explicit half of a ranker: two functions that allocate and two compiled ones.
+
+    ``init(params, n_items, n_features) -> state`` (a NamedTuple of arrays);
+    ``work(params, n_items) -> work`` (scratch memory no result depends on);
+    ``rank(params, state, draw, features, out, work) -> (explored, propensity)``;
+    ``update(params, state, draw, features, ranking, explored, propensity, values, work)``.
+    Only ``update`` may write to the state.
+    """
+
+    init: Callable[..., Any]
+    work: Callable[..., Any]
+    rank: Callable[..., tuple[bool, float]]
+    update: Callable[..., None]
+
+
+class Ranker(ABC):
+    """An algorithm that shows rankings and learns from what is revealed of them."""
+
+    kernel: RankerKernel
+    params: Any
+    n_items: int
+    max_grade: float = np.inf
+    """The largest relevance the ranker is tuned for."""
+    _given: dict[str, Any]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Remember the arguments, so that :meth:`fresh` can make another like it."""
+        self = super().__new__(cls)
+        self._given = dict(zip(inspect.signature(cls).parameters, args, strict=False)) | kwargs
+        return self
+
+    def __init__(self, n_items: int, *, seed: int = 0, run: int = 0) -> None:
+        self.n_items = check_integer(n_items, f"`n_items` of {type(self).__name__}", at_least=1)
+        self.seed = check_seed(seed)
+        self.run = check_integer(run, "`run`", at_least=0, at_most=2**31)
+        self.next_round = 0
+
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """How many top positions a reveal must show for ``update`` to work."""
+
+    @property
+    def state(self) -> Any:
+        """The learnt state: a NamedTuple of arrays."""
+        if not hasattr(self, "_state"):
+            self._state = self.kernel.init(self.params, self.n_items, 0)
+        return self._state
+
+    @property
+    def _scratch(self) -> Any:
+        if not hasattr(self, "_work"):
+            self._work = self.kernel.work(self.params, self.n_items)
+        return self._work
+
+    def draw(self, round: int) -> Draw:
+        """Return where this ranker's random numbers of a round are drawn."""
+        return Draw(self.seed, stream_of(RANKER_STREAM, self.run), round)
+
+    def _features(self, query: Query) -> FloatArray:
+        if query.n_items != self.n_items:
+            raise InvalidInput(
+                f"`n_items` of the query must be {self.n_items}, got {query.n_items}."
+            )
+        return no_features(self.n_items) if query.features is None else query.features
+
+    def rank(self, query: Query | None = None, *, round: int | None = None) -> Impression:
+        """Return the ranking to show in ``round`` (default: the next one)."""
+        query = Query(self.n_items) if query is None else query
+        round = check_round(self.next_round if round is None else round)
+        ranking = np.empty(self.n_items, dtype=np.int64)
+        explored, propensity = self.kernel.rank(
+            self.params, self.state, self.draw(round), self._features(query), ranking, self._scratch
+        )
+        self.next_round = max(self.next_round, round + 1)
+        return Impression(round, query, ranking, bool(explored), float(propensity))
+
+    def update(self, impression: Impression, feedback: Feedback) -> None:
+        """Learn from what was revealed of an impression, in any order and after any delay."""
+        ranking = check_ranking(impression.ranking, self.n_items, "ranking of the impression")
+        values = np.ascontiguousarray(feedback.values, dtype=np.float64)
+        if values.shape != (self.n_items,):
+            raise InvalidInput(
+                f"values of the feedback must have one entry per position ({self.n_items}; NaN "
+                f"where hidden), got shape {values.shape}."
+            )
+        if bool(np.isnan(values[: self.depth]).any()):
+            raise FeedbackTooSmall(
+                f"{type(self).__name__} needs the relevance of the first {self.depth} positions, "
+                f"but the feedback hides some of them."
+            )
+        check_relevance(values[~np.isnan(values)], "revealed relevance")
+        self.kernel.update(
+            self.params,
+            self.state,
+            self.draw(check_round(impression.round)),
+            self._features(impression.query),
+            ranking,
+            impression.explored,
+            impression.propensity,
+            values,
+            self._scratch,
+        )
+        self.next_round = max(self.next_round, impression.round + 1)
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """Return a copy of the state as plain arrays."""
+        arrays = {name: array.copy() for name, array in self.state._asdict().items()}
+        return {**arrays, "next_round": np.array(self.next_round)}
+
+    def load_state_dict(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Take over a state of :meth:`state_dict`; one that does not fit changes nothing."""
+        state = self.state._asdict()
+        if set(arrays) != {*state, "next_round"}:
+            raise InvalidInput(
+                f"state of {type(self).__name__} must hold {', '.join([*state, 'next_round'])}, "
+                f"got {', '.join(arrays)}."
+            )
+        for name, own in state.items():
+            given = np.asarray(arrays[name])
+            if given.shape != own.shape or given.dtype != own.dtype:
+                raise InvalidInput(
+                    f"`{name}` of the state must be {own.dtype} of shape {own.shape}, "
+                    f"got {given.dtype} of shape {given.shape}."
+                )
+        self.next_round = check_round(np.asarray(arrays["next_round"]).item())
+        for name, own in state.items():
+            own[...] = arrays[name]
+        return self
+
+    def relabelled(self, labels: IntArray) -> Self:
+        """Return a fresh ranker of the list in which item ``i`` is the old ``labels[i]``."""
+        return self.fresh()
+
+    def fresh(self, **changed: Any) -> Self:
+        """Return a ranker made with the same arguments, those named here excepted."""
+        return type(self)(**{**self._given, **changed})
+
+
+def no_features(n_items: int) -> FloatArray:
+    """Return the feature matrix of a list without features."""
+    return np.empty((n_items, 0))
+
+
+# --------------------------------------------------------------------------- measures
+
+
+class MeasureKernel(NamedTuple):
+    """The compiled half of a measure.
+
+    ``prepare(params, relevance, gains, work) -> (offset, norm)`` turns relevance into a
+    gain per item; ``score(params, gains, offset, norm, ranking) -> value`` judges a
+    ranking. For a linear measure the value is (weights by position . gains + offset) / norm.
+    """
+
+    prepare: Callable[..., tuple[float, float]]
+    score: Callable[..., float]
+
+
+class MeasureParams(NamedTuple):
+    """What measure kernels read: weight by position, number of positions scored, and rules."""
+
+    weights: Any
+    depth: int
+    empty: float
+    max_grade: float
+
+
+class MeasureWork(NamedTuple):
+    """Scratch memory of ``prepare``; no result depends on its content."""
+
+    order: Any
+    sort: SortWork
+
+
+def measure_work(n_items: int) -> MeasureWork:
+    """Allocate the scratch memory of measures for lists of up to ``n_items``."""
+    return MeasureWork(np.empty(n_items, np.int64), sort_work(n_items))
+
+
+def _list_loop(prepare: Any, score: Any) -> Callable[..., None]:
+    def score_lists(
+        params: Any, relevance: Any, rankings: Any, gains: Any, work: Any, out: Any
+    ) -> None:
+        for row in range(relevance.shape[0]):
+            offset, norm = prepare(params, relevance[row], gains, work)
+            out[row] = score(params, gains, offset, norm, rankings[row])
+
+    return score_lists
+
+
+class Measure(ABC):
+    """A named way to judge a ranking by the relevance of its items.
+
+    Printing it states its gain, discount, cutoff and what it gives an empty list
+    (one without a relevant item).
+    """
+
+    name: ClassVar[str]
+    kernel: MeasureKernel
+    is_loss: ClassVar[bool] = False
+    gain: ClassVar[str] = "1[r > 0]"
+    discount: ClassVar[str]
+    takes_cutoff: ClassVar[bool] = False
+    exponential_gain: ClassVar[bool] = False
+    """Whether the gain of an item is 2^r - 1 rather than r."""
+    gain_per_item: ClassVar[bool] = False
+    """Whether an item's gain depends on its own relevance only (M11), so that a part of
+    the list tells something about the whole."""
+    default_empty: ClassVar[float | None] = None
+    """Value of an empty list; None where the formula itself gives one."""
+
+    def __init__(self, cutoff: int | None = None, *, empty: float | None = None) -> None:
+        if cutoff is not None and not self.takes_cutoff:
+            raise InvalidInput(f"{self.name} takes no cutoff, got {cutoff!r}.")
+        self.cutoff = (
+            None if cutoff is None else check_integer(cutoff, f"cutoff of {self.name}", at_least=1)
+        )
+        if empty is not None and self.default_empty is None:
+            raise InvalidInput(f"{self.name} has no rule for empty lists to change.")
+        self.empty = self.default_empty if empty is None else float(empty)
+
+    @abstractmethod
+    def weights(self, n_items: int) -> FloatArray:
+        """Return the weight of each position."""
+
+    @property
+    def max_grade(self) -> float:
+        """The largest relevance the measure is defined for."""
+        return np.inf
+
+    def kernel_for(self, binary: bool) -> MeasureKernel:
+        """Return the kernel to use where relevance is known to be binary, or is not."""
+        return self.kernel
+
+    def is_linear(self, binary: bool) -> bool:
+        """Return whether a ranking's value is linear in the gains, so that sorting is optimal."""
+        return False
+
+    def params(self, n_items: int) -> MeasureParams:
+        """Return what the kernels read for lists of ``n_items``."""
+        depth = n_items if self.cutoff is None else min(self.cutoff, n_items)
+        empty = 0.0 if self.empty is None else self.empty
+        return MeasureParams(self.weights(n_items), depth, empty, self.max_grade)
+
+    def __matmul__(self, cutoff: int) -> "Measure":
+        """Return the measure cut off at a position: ``measure("NDCG") @ 10``."""
+        return type(self)(cutoff, empty=self.empty)
+
+    def __call__(self, relevance: ArrayLike, ranking: ArrayLike) -> float:
+        """Return the value of one ranking (item at each position, best first)."""
+        by_item, order = self._check(relevance, ranking, n_dims=1)
+        gains = np.empty(by_item.shape[0])
+        params, work = self.params(by_item.shape[0]), measure_work(by_item.shape[0])
+        offset, norm = self.kernel.prepare(params, by_item, gains, work)
+        return float(self.kernel.score(params, gains, offset, norm, order))
+
+    def many(self, relevance: ArrayLike, rankings: ArrayLike) -> FloatArray:
+        """Return the value of many rankings, one per row."""
+        by_item, order = self._check(relevance, rankings, n_dims=2)
+        n_lists, n_items = by_item.shape
+        out, gains = np.empty(n_lists), np.empty(n_items)
+        params, work = self.params(n_items), measure_work(n_items)
+        assemble(_list_loop, *self.kernel)(params, by_item, order, gains, work, out)
+        return out
+
+    def _check(
+        self, relevance: ArrayLike, ranking: ArrayLike, n_dims: int
+    ) -> tuple[FloatArray, IntArray]:
+        by_item = check_relevance(relevance)
+        if by_item.ndim != n_dims or by_item.shape[-1] == 0:
+            raise InvalidInput(
+                f"relevance must have {n_dims} dimension{'s'[: n_dims - 1]} and at least one item, "
+                f"got shape {by_item.shape}."
+            )
+        order = check_ranking(ranking, by_item.shape[-1])
+        if order.shape != by_item.shape:
+            raise InvalidInput(
+                f"ranking must have the shape of relevance {by_item.shape}, got {order.shape}."
+            )
+        if by_item.size and float(by_item.max()) > self.max_grade:
+            raise InvalidInput(
+                f"relevance must be at most max_grade={self.max_grade} for {self.name}, "
+                f"got {by_item.max()}."
+            )
+        return by_item, order
+
+    @property
+    def label(self) -> str:
+        """The name with its cutoff, as :func:`keyhole.measure` takes it."""
+        return self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
+
+    def __str__(self) -> str:
+        cutoff = "no cutoff" if self.cutoff is None else f"cutoff {self.cutoff}"
+        empty = "" if self.empty is None else f", empty list {self.empty:g}"
+        kind = "loss" if self.is_loss else "gain"
+        return f"{self.label} ({kind}; item {self.gain}; position {self.discount}; {cutoff}{empty})"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+# --------------------------------------------------------------------------- reveals
+
+
+class RevealKernel(NamedTuple):
+    """The compiled half of a reveal: ``reveal(params, draw, relevance, ranking, values)``."""
+
+    reveal: Callable[..., None]
+
+
+class Reveal(ABC):
+    """What the learner gets to see of the relevance."""
+
+    kernel: ClassVar[RevealKernel]
+    params: Any
+
+    @abstractmethod
+    def depth(self, n_items: int) -> int:
+        """Return how many top positions are shown of a list, or raise if the list is too short."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    def __call__(
+        self,
+        relevance: ArrayLike,
+        ranking: ArrayLike,
+        *,
+        round: int = 0,
+        seed: int = 0,
+        run: int = 0,
+    ) -> Feedback:
+        """Return what is revealed of one list."""
+        by_item = check_relevance(relevance)
+        order = check_ranking(ranking, by_item.shape[0])
+        self.depth(by_item.shape[0])
+        values = np.empty(by_item.shape[0])
+        draw = Draw(check_seed(seed), stream_of(REVEAL_STREAM, run), check_round(round))
+        self.kernel.reveal(self.params, draw, by_item, order, values)
+        return Feedback(values)
+
+
+# --------------------------------------------------------------------------- worlds
+
+
+class WorldKernel(NamedTuple):
+    """The compiled half of a world: ``relevance(params, draw, out)``, drawn item by item."""
+
+    relevance: Callable[..., None]
+
+
+class World(ABC):
+    """Where relevance comes from."""
+
+    kernel: ClassVar[WorldKernel]
+    params: Any
+    n_items: int
+    max_grade: float
+    """The largest relevance that can occur."""
+    is_binary: bool
+    """Whether every relevance is 0 or 1."""
+    length: int | None = None
+    """The number of rounds that exist, or None if there is no end."""
+    item_names: tuple[str, ...] | None = None
+
+    def relevance(self, round: int, *, seed: int = 0, run: int = 0) -> FloatArray:
+        """Return the relevance by item in one round."""
+        if self.length is not None:
+            check_integer(round, "`round`", at_least=0, at_most=self.length - 1)
+        out = np.empty(self.n_items)
+        draw = Draw(check_seed(seed), stream_of(WORLD_STREAM, run), check_round(round))
+        self.kernel.relevance(self.params, draw, out)
+        return out
+
+    @abstractmethod
+    def relabelled(self, labels: IntArray) -> Self:
+        """Return the world in which item ``i`` is the old item ``labels[i]``."""

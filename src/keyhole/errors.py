@@ -1,0 +1,146 @@
+"""The exceptions Keyhole raises, and the checks that raise them.
+
+Every message has one form: what was given, what it must be, what it was.
+"""
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+MAX_ROUND = 2**47
+"""Rounds that a draw can tell apart."""
+
+
+class KeyholeError(Exception):
+    """Base of every error a caller can cause."""
+
+
+class InvalidInput(KeyholeError, ValueError):
+    """An argument that cannot be used."""
+
+
+class UnknownName(KeyholeError, LookupError):
+    """A name that no table holds."""
+
+
+class FeedbackTooSmall(KeyholeError, ValueError):
+    """A reveal or a feedback that shows less than a ranker needs."""
+
+
+class NotObservable(KeyholeError, ValueError):
+    """A measure that cannot be estimated from the feedback at hand."""
+
+
+def check_integer(
+    value: Any, name: str, *, at_least: int, at_most: int | None = None, bound: str = ""
+) -> int:
+    """Return ``value`` as an integer within its range, or raise.
+
+    Examples
+    --------
+    >>> check_integer(12, "`k` of Top", at_least=1, at_most=10, bound="n_items=")
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.InvalidInput: `k` of Top must be an integer between 1 and n_items=10, got 12.
+    """
+    span = (
+        f"of at least {at_least}" if at_most is None else f"between {at_least} and {bound}{at_most}"
+    )
+    try:
+        integer = int(value)
+        whole = not isinstance(value, bool) and integer == value
+    except (TypeError, ValueError, OverflowError):
+        whole, integer = False, 0
+    if not whole or integer < at_least or (at_most is not None and integer > at_most):
+        raise InvalidInput(f"{name} must be an integer {span}, got {value!r}.")
+    return integer
+
+
+def check_number(
+    value: Any,
+    name: str,
+    *,
+    at_least: float = -math.inf,
+    at_most: float = math.inf,
+    above: float | None = None,
+) -> float:
+    """Return ``value`` as a finite number within its range, or raise."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    low = f"above {above}" if above is not None else f"of at least {at_least}"
+    outside = number < at_least or (above is not None and number <= above)
+    span = low if at_most == math.inf else f"{low} and at most {at_most}"
+    if not math.isfinite(number) or outside or number > at_most:
+        raise InvalidInput(f"{name} must be a number {span}, got {value!r}.")
+    return number
+
+
+def check_choice(value: str, name: str, choices: Iterable[str]) -> str:
+    """Return ``value`` if it is one of ``choices``; otherwise name the nearest.
+
+    Examples
+    --------
+    >>> check_choice("NDGC", "measure", ["NDCG", "DCG"])
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.UnknownName: measure must be one of DCG, NDCG, got 'NDGC'. Did you mean 'NDCG'?
+    """
+    known = sorted(choices)
+    if value in known:
+        return value
+    lowered = {choice.lower(): choice for choice in known}
+    near = difflib.get_close_matches(str(value).lower(), lowered, n=1, cutoff=0.5)
+    hint = f" Did you mean {lowered[near[0]]!r}?" if near else ""
+    raise UnknownName(f"{name} must be one of {', '.join(known)}, got {value!r}.{hint}")
+
+
+def check_seed(seed: Any) -> int:
+    """Return a seed that fits a signed 64-bit word, or raise."""
+    return check_integer(seed, "`seed`", at_least=0, at_most=2**63 - 1)
+
+
+def check_round(round: Any) -> int:
+    """Return a round number that a draw can be made for, or raise."""
+    return check_integer(round, "`round`", at_least=0, at_most=MAX_ROUND - 1)
+
+
+def check_relevance(relevance: ArrayLike, name: str = "relevance") -> FloatArray:
+    """Return relevance as floats, or raise on anything that is not finite and non-negative."""
+    try:
+        values = np.ascontiguousarray(relevance, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must be numbers in lists of one length.") from None
+    bad = ~(np.isfinite(values) & (values >= 0))
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        place = where[0] if len(where) == 1 else where
+        raise InvalidInput(
+            f"{name} must be finite and not negative, got {values[where]} at index {place}."
+        )
+    return values
+
+
+def check_ranking(ranking: ArrayLike, n_items: int, name: str = "ranking") -> IntArray:
+    """Return rankings as integers, or raise unless each row is a permutation of the items."""
+    try:
+        given = np.asarray(ranking)
+        items = np.ascontiguousarray(given, dtype=np.int64)
+        whole = bool(np.all(items == given))
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be a list of item indices.") from None
+    fits = items.ndim >= 1 and items.shape[-1] == n_items
+    if not (whole and fits and bool((np.sort(items, axis=-1) == np.arange(n_items)).all())):
+        raise InvalidInput(
+            f"{name} must hold each of the items 0 to {n_items - 1} exactly once, got shape "
+            f"{items.shape}."
+        )
+    return items

@@ -1,0 +1,1 @@
+"""Studies as data: what to play, how to judge it, what to draw."""

@@ -1,0 +1,87 @@
+"""How a ranking is judged: one file per measure, one row each in MEASURES."""
+
+from typing import Any
+
+from keyhole.contracts import Measure
+from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.measures.ap import AP
+from keyhole.measures.auc import AUC
+from keyhole.measures.dcg import DCG
+from keyhole.measures.err import ERR
+from keyhole.measures.induced import APLoss, NDCGLoss
+from keyhole.measures.inversion import InversionLoss
+from keyhole.measures.linear import LinearMeasure
+from keyhole.measures.ndcg import NDCG
+from keyhole.measures.pairwise import PairwiseLoss
+from keyhole.measures.precision import Precision
+from keyhole.measures.recall import Recall
+from keyhole.measures.rr import RR
+from keyhole.measures.sum_loss import SumLoss
+
+MEASURES: dict[str, type[Measure]] = {
+    cls.name: cls
+    for cls in (
+        SumLoss,
+        PairwiseLoss,
+        InversionLoss,
+        DCG,
+        NDCG,
+        Precision,
+        AP,
+        AUC,
+        ERR,
+        RR,
+        Recall,
+        NDCGLoss,
+        APLoss,
+    )
+}
+
+
+def measure(name: str | Measure, **options: Any) -> Measure:
+    """Return a measure by its name, such as ``"DCG"`` or ``"NDCG@10"``.
+
+    Parameters
+    ----------
+    name
+        A name of MEASURES, with ``@n`` for a cutoff where the measure takes one.
+    options
+        ``empty`` (the value of a list without a relevant item) and, for ERR, ``max_grade``.
+
+    Examples
+    --------
+    >>> measure("NDCG@2")([0, 1, 1], [1, 2, 0])
+    1.0
+    >>> print(measure("NDCG@10"))
+    NDCG@10 (gain; item 2^r - 1; position 1/log2(1+p), over that of the best ranking; \
+cutoff 10, empty list 1)
+    """
+    if isinstance(name, Measure):
+        return name
+    base, at, cutoff = str(name).partition("@")
+    cls = MEASURES[check_choice(base, "measure", MEASURES)]
+    if not at:
+        return cls(**options)
+    if not cutoff.isdecimal():
+        raise InvalidInput(f"cutoff of measure {name!r} must be a whole number after the @.")
+    return cls(check_integer(int(cutoff), f"cutoff of {base}", at_least=1), **options)
+
+
+__all__ = [
+    "AP",
+    "AUC",
+    "DCG",
+    "ERR",
+    "MEASURES",
+    "NDCG",
+    "RR",
+    "APLoss",
+    "InversionLoss",
+    "LinearMeasure",
+    "NDCGLoss",
+    "PairwiseLoss",
+    "Precision",
+    "Recall",
+    "SumLoss",
+    "measure",
+]

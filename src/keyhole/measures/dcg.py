@@ -1,0 +1,37 @@
+"""M4: DCG and DCG@n."""
+
+from typing import ClassVar
+
+from keyhole.contracts import Measure, MeasureKernel
+from keyhole.errors import FloatArray
+from keyhole.measures.linear import exponential_gains, linear_score, log_discounts
+
+
+class DCG(Measure):
+    """Discounted cumulative gain: the sum of (2^r - 1) / log2(1 + position).
+
+    Notes
+    -----
+    Section 3.2.2 of [T16]; positions count from 1.
+
+    Examples
+    --------
+    >>> DCG()([1, 0, 1], [0, 1, 2])
+    1.5
+    """
+
+    name: ClassVar[str] = "DCG"
+    kernel = MeasureKernel(exponential_gains, linear_score)
+    gain: ClassVar[str] = "2^r - 1"
+    discount: ClassVar[str] = "1/log2(1+p)"
+    exponential_gain: ClassVar[bool] = True
+    gain_per_item: ClassVar[bool] = True
+    takes_cutoff: ClassVar[bool] = True
+
+    def weights(self, n_items: int) -> FloatArray:
+        weights = log_discounts(n_items)
+        weights[self.cutoff or n_items :] = 0.0
+        return weights
+
+    def is_linear(self, binary: bool) -> bool:
+        return True

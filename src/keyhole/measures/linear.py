@@ -1,0 +1,114 @@
+"""The linear family (M11): weights by position times gains by item.
+
+Its kernels serve every measure of the form (f(ranking) . g(relevance) + offset) / norm.
+"""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole.compiled import kernel
+from keyhole.contracts import Measure, MeasureKernel
+from keyhole.errors import FloatArray, InvalidInput, check_choice
+
+_LARGEST_SHIFT = 52
+
+
+@kernel
+def copy_gains(params: Any, relevance: Any, gains: Any, work: Any) -> tuple[float, float]:
+    """Use relevance itself as the gain."""
+    for item in range(relevance.shape[0]):
+        gains[item] = relevance[item]
+    return 0.0, 1.0
+
+
+@kernel
+def fill_exponential(relevance: Any, gains: Any) -> None:
+    """Fill ``gains`` with 2^r - 1, exactly for whole grades."""
+    whole = True
+    for item in range(relevance.shape[0]):
+        grade = relevance[item]
+        whole = whole & (grade == np.floor(grade)) & (grade <= _LARGEST_SHIFT)
+    if whole:  # a shift is exact, and vectorises
+        for item in range(relevance.shape[0]):
+            gains[item] = float((np.int64(1) << np.int64(relevance[item])) - 1)
+    else:
+        for item in range(relevance.shape[0]):
+            gains[item] = 2.0 ** relevance[item] - 1.0
+
+
+@kernel
+def exponential_gains(params: Any, relevance: Any, gains: Any, work: Any) -> tuple[float, float]:
+    """Use 2^r - 1 as the gain."""
+    fill_exponential(relevance, gains)
+    return 0.0, 1.0
+
+
+@kernel
+def linear_score(params: Any, gains: Any, offset: float, norm: float, ranking: Any) -> float:
+    """Return (weights . gains in the order of the ranking + offset) / norm."""
+    total = offset
+    for position in range(params.depth):
+        total += params.weights[position] * gains[ranking[position]]
+    return total / norm
+
+
+def position_numbers(n_items: int) -> FloatArray:
+    """Return 1, 2, ..., n_items."""
+    return np.arange(1, n_items + 1, dtype=np.float64)
+
+
+def log_discounts(n_items: int) -> FloatArray:
+    """Return D(p) = 1 / log2(1 + p) for p = 1, ..., n_items."""
+    return 1.0 / np.log2(position_numbers(n_items) + 1.0)
+
+
+_GAINS = {"identity": copy_gains, "exponential": exponential_gains}
+
+
+class LinearMeasure(Measure):
+    """Any measure f(ranking) . g(relevance) with weights monotone in the position.
+
+    Parameters
+    ----------
+    weights
+        Weight of each position, never increasing (a gain) or never decreasing (a loss).
+    gain
+        ``identity`` (r) or ``exponential`` (2^r - 1).
+
+    Examples
+    --------
+    >>> str(LinearMeasure([3, 1, 0], gain="identity"))
+    'Linear (gain; item identity; position 3, 1, 0; no cutoff)'
+    >>> LinearMeasure([3, 1, 0])([0, 0, 1], [1, 2, 0])
+    1.0
+    """
+
+    name: ClassVar[str] = "Linear"
+    gain_per_item: ClassVar[bool] = True
+
+    def __init__(self, weights: ArrayLike, *, gain: str = "identity") -> None:
+        super().__init__()
+        self._weights = np.ascontiguousarray(weights, dtype=np.float64)
+        steps = np.diff(self._weights)
+        monotone = bool((steps <= 0).all() or (steps >= 0).all())
+        if self._weights.ndim != 1 or not monotone or not np.isfinite(self._weights).all():
+            raise InvalidInput("`weights` of LinearMeasure must be finite and monotone.")
+        check_choice(gain, "`gain` of LinearMeasure", _GAINS)
+        # An instance of this class is a measure of its own, so these vary with it.
+        self.gain = gain  # type: ignore[misc]
+        self.kernel = MeasureKernel(_GAINS[gain], linear_score)
+        self.exponential_gain = gain == "exponential"  # type: ignore[misc]
+        self.is_loss = bool((steps > 0).any())  # type: ignore[misc]
+        self.discount = ", ".join(f"{w:g}" for w in self._weights)  # type: ignore[misc]
+
+    def weights(self, n_items: int) -> FloatArray:
+        if n_items != len(self._weights):
+            raise InvalidInput(
+                f"relevance must have {len(self._weights)} items, one per weight, got {n_items}."
+            )
+        return self._weights
+
+    def is_linear(self, binary: bool) -> bool:
+        return True

@@ -1,0 +1,30 @@
+"""Reciprocal rank (with M10)."""
+
+from typing import Any, ClassVar
+
+from keyhole.compiled import kernel
+from keyhole.contracts import MeasureKernel
+from keyhole.measures.ap import AP, relevant_gains
+
+
+@kernel
+def _first_hit(params: Any, gains: Any, offset: float, norm: float, ranking: Any) -> float:
+    for position in range(params.depth):
+        if gains[ranking[position]] > 0.0:
+            return 1.0 / (position + 1)
+    return offset
+
+
+class RR(AP):
+    """Reciprocal of the position of the first relevant item, 0 if there is none.
+
+    Examples
+    --------
+    >>> RR()([0, 1, 1], [0, 1, 2])
+    0.5
+    """
+
+    name: ClassVar[str] = "RR"
+    kernel = MeasureKernel(relevant_gains, _first_hit)
+    discount: ClassVar[str] = "1/p, first relevant item only"
+    default_empty: ClassVar[float | None] = 0.0

@@ -1,0 +1,32 @@
+"""Rankers of one list for everybody."""
+
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.rankers.fixed.forecaster import Forecaster
+from keyhole.rankers.fixed.full_information import FTPL, OnlineRank
+from keyhole.rankers.fixed.hedge import Hedge
+from keyhole.rankers.fixed.plain import Fixed, Random
+from keyhole.rankers.fixed.rtopk import RTopK
+from keyhole.rankers.fixed.subroutines import SUBROUTINES
+
+FIXED_LIST_RANKERS: dict[str, type[FixedListRanker]] = {
+    "rtopk": RTopK,
+    "ftpl": FTPL,
+    "onlinerank": OnlineRank,
+    "hedge": Hedge,
+    "forecaster": Forecaster,
+    "random": Random,
+    "fixed": Fixed,
+}
+
+__all__ = [
+    "FIXED_LIST_RANKERS",
+    "FTPL",
+    "SUBROUTINES",
+    "Fixed",
+    "FixedListRanker",
+    "Forecaster",
+    "Hedge",
+    "OnlineRank",
+    "RTopK",
+    "Random",
+]

@@ -1,0 +1,75 @@
+"""What the rankers that keep a weight for each of the m! rankings share."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from keyhole.compiled import rare_kernel
+from keyhole.contracts import Measure
+from keyhole.draw import uniform
+from keyhole.errors import IntArray
+
+LARGEST_LIST = 7
+
+
+def all_rankings(n_items: int) -> IntArray:
+    """Return every ranking of the items, in lexicographic order."""
+    return np.array(list(itertools.permutations(range(n_items))), dtype=np.int64)
+
+
+def grades_up_to(max_grade: float) -> list[float]:
+    """Return 0, 1, ... and the top grade."""
+    return sorted({*(float(grade) for grade in range(math.ceil(max_grade))), float(max_grade)})
+
+
+def largest_range(measure: Measure, n_items: int, max_grade: float) -> float:
+    """Return the most by which two rankings of one list can differ."""
+    rankings = all_rankings(n_items)
+    widest = 0.0
+    for grades in itertools.combinations_with_replacement(grades_up_to(max_grade), n_items):
+        values = measure.many(np.tile(grades, (len(rankings), 1)), rankings)
+        widest = max(widest, float(np.ptp(values)))
+    return widest if widest > 0.0 else 1.0
+
+
+@rare_kernel
+def exponential_weights(rate: float, losses: Any, out: Any) -> None:
+    """Fill ``out`` with probabilities in proportion to exp(-rate * losses)."""
+    least = losses[0]
+    for action in range(losses.shape[0]):
+        least = min(least, losses[action])
+    total = 0.0
+    for action in range(losses.shape[0]):
+        out[action] = math.exp(-rate * (losses[action] - least))
+        total += out[action]
+    for action in range(losses.shape[0]):
+        out[action] /= total
+
+
+@rare_kernel
+def sample_ranking(probabilities: Any, rankings: Any, draw: Any, use: int, out: Any) -> int:
+    """Draw a ranking into ``out`` and return its index.
+
+    Item by item from the top, each in proportion to the probability of the rankings that
+    go on with it. All draws belong to items, so relabelling items commutes with sampling.
+    """
+    n_items = rankings.shape[1]
+    first, size = 0, rankings.shape[0]
+    for position in range(n_items):
+        n_branches = n_items - position
+        size //= n_branches
+        best, chosen = -math.inf, first
+        for branch in range(n_branches):
+            begin = first + branch * size
+            total = 0.0
+            for action in range(begin, begin + size):
+                total += probabilities[action]
+            number = uniform(draw, use + position, rankings[begin, position])
+            key = math.log(total) - math.log(-math.log(number)) if total > 0.0 else -math.inf
+            if key > best:
+                best, chosen = key, begin
+        first = chosen
+        out[position] = rankings[first, position]
+    return first

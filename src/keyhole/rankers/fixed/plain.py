@@ -1,0 +1,123 @@
+"""Rankers that do not learn: random rankings, and one ranking for ever."""
+
+from typing import Any, NamedTuple, Self, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole.compiled import kernel
+from keyhole.contracts import RankerKernel
+from keyhole.draw import uniforms
+from keyhole.errors import IntArray, check_ranking
+from keyhole.rankers.fixed.base import FixedListRanker, GameFacts, NoState
+from keyhole.rankers.fixed.subroutines import NOISE, ProposalWork, proposal_work
+from keyhole.sorting import sort_descending
+
+
+class RandomParams(NamedTuple):
+    """Nothing to set, but compiled code wants a type of its own."""
+
+    unused: int = 0
+
+
+class FixedParams(NamedTuple):
+    """The ranking to show."""
+
+    ranking: Any
+
+
+def _init(params: Any, n_items: int, n_features: int) -> NoState:
+    return NoState(np.zeros(0))
+
+
+def _work(params: Any, n_items: int) -> ProposalWork:
+    return proposal_work(n_items)
+
+
+@kernel
+def _shuffle(
+    params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
+) -> tuple[bool, float]:
+    uniforms(draw, NOISE, work.keys)
+    sort_descending(work.keys, out, work.sort)
+    return True, np.nan
+
+
+@kernel
+def _show(
+    params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
+) -> tuple[bool, float]:
+    for position in range(out.shape[0]):
+        out[position] = params.ranking[position]
+    return False, 1.0
+
+
+@kernel
+def _ignore(
+    params: Any,
+    state: Any,
+    draw: Any,
+    features: Any,
+    ranking: Any,
+    explored: bool,
+    propensity: float,
+    values: Any,
+    work: Any,
+) -> None:
+    pass
+
+
+class Random(FixedListRanker):
+    """A uniformly random ranking every round: what any learner must beat.
+
+    Examples
+    --------
+    >>> sorted(Random(5).rank().ranking.tolist())
+    [0, 1, 2, 3, 4]
+    """
+
+    kernel = RankerKernel(_init, _work, _shuffle, _ignore)
+    params = RandomParams()
+
+    @property
+    def depth(self) -> int:
+        return 0
+
+
+class Fixed(FixedListRanker):
+    """One ranking for ever, such as the best one in hindsight.
+
+    Parameters
+    ----------
+    n_items, game
+        See :class:`~keyhole.rankers.fixed.base.GameFacts`.
+    ranking
+        The ranking to show; by default the items in order.
+        :func:`keyhole.game.best_fixed` computes the best for a game.
+
+    Examples
+    --------
+    >>> Fixed(3, ranking=[2, 0, 1]).rank().ranking.tolist()
+    [2, 0, 1]
+    """
+
+    kernel = RankerKernel(_init, _work, _show, _ignore)
+
+    def __init__(
+        self,
+        n_items: int,
+        *,
+        ranking: ArrayLike | None = None,
+        **game: Unpack[GameFacts],
+    ) -> None:
+        super().__init__(n_items, **game)
+        shown = np.arange(self.n_items) if ranking is None else ranking
+        self.params = FixedParams(check_ranking(shown, self.n_items, "`ranking` of Fixed"))
+
+    @property
+    def depth(self) -> int:
+        return 0
+
+    def relabelled(self, labels: IntArray) -> Self:
+        new_of_old = np.argsort(labels)
+        return self.fresh(ranking=new_of_old[self.params.ranking])

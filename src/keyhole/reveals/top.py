@@ -1,0 +1,45 @@
+"""Top-k feedback: the keyhole."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from keyhole.compiled import kernel
+from keyhole.contracts import Reveal, RevealKernel
+from keyhole.errors import check_integer
+
+
+class TopParams(NamedTuple):
+    """The number of positions shown."""
+
+    k: int
+
+
+@kernel
+def _reveal(params: Any, draw: Any, relevance: Any, ranking: Any, values: Any) -> None:
+    for position in range(params.k):
+        values[position] = relevance[ranking[position]]
+    for position in range(params.k, ranking.shape[0]):
+        values[position] = np.nan
+
+
+class Top(Reveal):
+    """The relevance of the first k items of the ranking, and nothing else.
+
+    Examples
+    --------
+    >>> Top(1)([0, 1, 2], [2, 0, 1]).values.tolist()
+    [2.0, nan, nan]
+    """
+
+    kernel: ClassVar[RevealKernel] = RevealKernel(_reveal)
+
+    def __init__(self, k: int = 1) -> None:
+        self.k = check_integer(k, "`k` of Top", at_least=1)
+        self.params = TopParams(self.k)
+
+    def depth(self, n_items: int) -> int:
+        return check_integer(self.k, "`k` of Top", at_least=1, at_most=n_items, bound="n_items=")
+
+    def __str__(self) -> str:
+        return f"top({self.k})"

@@ -1,0 +1,170 @@
+"""What a game leaves behind: curves of score and regret, and logs to replay."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole.contracts import Feedback, Impression, Query
+from keyhole.errors import FloatArray, IntArray, InvalidInput
+
+_FITTED_FROM = 0.1
+_RESAMPLES = 1000
+
+
+class Log(NamedTuple):
+    """Impressions and feedback, one row each, in the order in which updates were made."""
+
+    rounds: IntArray
+    rankings: IntArray
+    explored: Any
+    propensities: FloatArray
+    values: FloatArray
+
+    @classmethod
+    def empty(cls, length: int, n_items: int) -> "Log":
+        """Return a log with room for ``length`` rounds."""
+        return cls(
+            np.zeros(length, np.int64),
+            np.zeros((length, n_items), np.int64),
+            np.zeros(length, np.bool_),
+            np.zeros(length),
+            np.full((length, n_items), np.nan),
+        )
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[Impression, Feedback]]) -> "Log":
+        """Return the log of impressions and feedback collected round by round."""
+        if not pairs:
+            raise InvalidInput("A log must have at least one impression.")
+        shown, seen = zip(*pairs, strict=True)
+        return cls(
+            np.array([i.round for i in shown], dtype=np.int64),
+            np.array([i.ranking for i in shown], dtype=np.int64),
+            np.array([i.explored for i in shown], dtype=np.bool_),
+            np.array([i.propensity for i in shown], dtype=np.float64),
+            np.array([f.values for f in seen], dtype=np.float64),
+        )
+
+    def pair(self, row: int) -> tuple[Impression, Feedback]:
+        """Return one row as the objects of the per-round API."""
+        ranking = self.rankings[row]
+        impression = Impression(
+            int(self.rounds[row]),
+            Query(len(ranking)),
+            ranking,
+            bool(self.explored[row]),
+            float(self.propensities[row]),
+        )
+        return impression, Feedback(self.values[row])
+
+    def save(self, path: Path | str) -> None:
+        """Write the log as plain arrays (.npz)."""
+        np.savez_compressed(path, **self._asdict())
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Log":
+        """Read a log written by :meth:`save`."""
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                return cls(**{name: arrays[name] for name in cls._fields})
+        except (OSError, KeyError, ValueError) as error:
+            raise InvalidInput(f"{path} must be a log saved by Log.save: {error}") from None
+
+
+class Estimate(NamedTuple):
+    """A mean over runs and its standard error (NaN for a single run)."""
+
+    mean: float
+    error: float
+
+
+class Slope(NamedTuple):
+    """A log-log slope with its 95 % interval (NaN for a single run)."""
+
+    value: float
+    low: float
+    high: float
+
+
+def _estimate(values: FloatArray) -> Estimate:
+    n_runs = len(values)
+    error = float(values.std(ddof=1) / np.sqrt(n_runs)) if n_runs > 1 else float("nan")
+    return Estimate(float(values.mean()), error)
+
+
+def _slope(log_rounds: FloatArray, curve: FloatArray) -> float:
+    if len(log_rounds) < 2 or not bool((curve > 0.0).all()):
+        return float("nan")
+    return float(np.polyfit(log_rounds, np.log(curve), 1)[0])
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Totals at checkpoints of one or more runs of a game.
+
+    ``rounds`` counts the rounds played at each checkpoint; ``scores`` and ``best`` are
+    (runs, checkpoints): what was scored in total, and what the best fixed ranking (of the
+    rounds so far, or of the whole game if ``comparator`` is ``final``) would have scored.
+    """
+
+    rounds: IntArray
+    scores: FloatArray
+    best: FloatArray
+    is_loss: bool
+    comparator: str
+    exact: str
+    states: tuple[dict[str, Any], ...]
+    logs: tuple[Log, ...]
+    seconds: float
+
+    @property
+    def n_runs(self) -> int:
+        """Number of runs."""
+        return len(self.scores)
+
+    @property
+    def regret(self) -> FloatArray:
+        """Total regret by run and checkpoint; NaN where the best ranking is not known."""
+        return self.scores - self.best if self.is_loss else self.best - self.scores
+
+    @property
+    def average_regret(self) -> Estimate:
+        """Regret per round at the end, over the runs."""
+        return _estimate(self.regret[:, -1] / self.rounds[-1])
+
+    @property
+    def average_score(self) -> Estimate:
+        """Score per round at the end, over the runs."""
+        return _estimate(self.scores[:, -1] / self.rounds[-1])
+
+    @property
+    def best_fixed_score(self) -> Estimate:
+        """Score per round of the best fixed ranking, over the runs."""
+        return _estimate(self.best[:, -1] / self.rounds[-1])
+
+    def curve(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return rounds, mean regret per round, and its standard error over the runs."""
+        per_round = self.regret / self.rounds
+        error = np.full(len(self.rounds), np.nan)
+        if self.n_runs > 1:
+            error = per_round.std(axis=0, ddof=1) / np.sqrt(self.n_runs)
+        return self.rounds, per_round.mean(axis=0), error
+
+    def slope(self) -> Slope:
+        """Return the slope of log regret on log round over the last nine tenths of the game.
+
+        1 is linear regret, 2/3 and 1/2 the rates of the theory. The interval is a bootstrap
+        over runs; the slope is NaN where regret is not positive or not known.
+        """
+        late = self.rounds >= _FITTED_FROM * self.rounds[-1]
+        log_rounds, curves = np.log(self.rounds[late]), self.regret[:, late]
+        value = _slope(log_rounds, curves.mean(axis=0))
+        if self.n_runs < 2 or np.isnan(value):
+            return Slope(value, float("nan"), float("nan"))
+        picks = np.random.default_rng(0).integers(self.n_runs, size=(_RESAMPLES, self.n_runs))
+        resampled = [_slope(log_rounds, curves[pick].mean(axis=0)) for pick in picks]
+        low, high = np.nanquantile(resampled, [0.025, 0.975])
+        return Slope(value, float(low), float(high))
