@@ -24,20 +24,24 @@ _FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 @cache
 def _source_stamp() -> str:
-    """Return a digest of every source file of the package."""
+    """Return a digest of every source file of the package that compiles something.
+
+    Constants that kernels read belong in such a file too.
+    """
     root = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode())
-        digest.update(path.read_bytes())
+        source = path.read_bytes()
+        if b"keyhole.compiled" in source or path.samefile(__file__):
+            digest.update(str(path.relative_to(root)).encode() + source)
     return digest.hexdigest()
 
 
 class _PackageCache(FunctionCache):
     """Numba's cache, with three of its traps removed.
 
-    A cached function is recompiled when any source file of the package changes, not only its
-    own: code it calls may be inlined in it. A function assembled from kernels is found again
+    A cached function is recompiled when any file with kernels changes, not only its own: code
+    it calls is inlined in it. A function assembled from kernels is found again
     by their names: Numba would look for their identities, which no two processes share. Each
     signature has an index file of its own, so that processes that compile at the same time
     cannot mix up two of them.
@@ -87,13 +91,31 @@ def rare_kernel(function: F) -> F:
     return _compile(function, ())
 
 
+_assembled: dict[Callable[..., Any], str] = {}
+
+
+def _lasting_name(function: Callable[..., Any]) -> str | None:
+    """Return a name that means the same function in every process, if there is one.
+
+    Functions made inside others share one name, unless they are assembled; and those outside
+    the package may change without a trace.
+    """
+    if function in _assembled:
+        return _assembled[function]
+    name = f"{function.__module__}.{function.__qualname__}"
+    return name if name.startswith("keyhole.") and "<locals>" not in name else None
+
+
 @cache
 def assemble(factory: Callable[..., F], *kernels: Callable[..., Any]) -> F:
     """Compile the function that ``factory`` makes of some kernels.
 
-    It is cached on disk if all of them are the package's own; those of a user's ranker may
-    change without a trace.
+    It is cached on disk if all of them have names that last, as the package's own have.
     """
-    names = tuple(f"{part.__module__}.{part.__qualname__}" for part in kernels)
-    ours = all(name.startswith("keyhole.") for name in names)
-    return _compile(factory(*kernels), names if ours else None)
+    names = tuple(_lasting_name(part) for part in (factory, *kernels))
+    lasting = tuple(name for name in names if name is not None)
+    if len(lasting) < len(names):
+        return _compile(factory(*kernels), None)
+    compiled = _compile(factory(*kernels), lasting)
+    _assembled[compiled] = f"{lasting[0]}({', '.join(lasting[1:])})"
+    return compiled

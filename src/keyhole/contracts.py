@@ -123,6 +123,10 @@ class Ranker(ABC):
             self._work = self.kernel.work(self.params, self.n_items)
         return self._work
 
+    def forget_scratch(self) -> None:
+        """Drop the scratch memory; no result depends on it."""
+        self.__dict__.pop("_work", None)
+
     def draw(self, round: int) -> Draw:
         """Return where this ranker's random numbers of a round are drawn."""
         return Draw(self.seed, stream_of(RANKER_STREAM, self.run), round)

@@ -1,0 +1,190 @@
+"""The contract suite: every row of every table, every check."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from keyhole.checks import (
+    RANKER_CHECKS,
+    check_items_are_exchangeable,
+    check_measure,
+    check_ranker,
+    check_reveal,
+    check_world,
+)
+from keyhole.contracts import Ranker, RankerKernel, Reveal, World
+from keyhole.measures import MEASURES, LinearMeasure, measure
+from keyhole.rankers import RANKERS, SUBROUTINES
+from keyhole.rankers.fixed.plain import Random
+from keyhole.reveals import REVEALS, Choice, Full, Top
+from keyhole.worlds import (
+    WORLDS,
+    Choices,
+    Flips,
+    Gaussian,
+    Hopeless,
+    Outcomes,
+    Ratings,
+    Recorded,
+    Switching,
+)
+
+TABLE = np.random.default_rng(5).integers(0, 4, size=(300, 5)).astype(float)
+GRADED = Ratings(TABLE)
+
+RANKER_EXAMPLES: dict[str, list[tuple[str, Callable[[], Ranker], World]]] = {
+    "rtopk": [
+        *(
+            (name, lambda name=name: RANKERS["rtopk"](5, horizon=120, k=2, subroutine=name), None)
+            for name in SUBROUTINES
+        ),
+        ("top 1", lambda: RANKERS["rtopk"](5, horizon=100, k=1, measure="SumLoss", run=1), None),
+        ("everything seen", lambda: RANKERS["rtopk"](4, horizon=90, k=4), None),
+        ("random rest", lambda: RANKERS["rtopk"](5, horizon=100, k=2, rest="random"), None),
+        ("fixed cells", lambda: RANKERS["rtopk"](5, horizon=100, k=2, partition="fixed"), None),
+        ("unknown horizon", lambda: RANKERS["rtopk"](3, k=1, measure="Precision@2"), None),
+        ("short horizon", lambda: RANKERS["rtopk"](5, horizon=20, k=2), None),
+        ("graded", lambda: RANKERS["rtopk"](5, horizon=100, k=2, max_grade=3), GRADED),
+        ("long list", lambda: RANKERS["rtopk"](60, horizon=120, k=7), None),
+    ],
+    "ftpl": [
+        ("DCG", lambda: RANKERS["ftpl"](5, horizon=100), None),
+        ("unknown horizon", lambda: RANKERS["ftpl"](5, measure="PairwiseLoss", seed=3), None),
+    ],
+    "onlinerank": [
+        (name, lambda name=name: RANKERS["onlinerank"](5, horizon=50, sampler=name), None)
+        for name in SUBROUTINES
+        if name != "ftpl"
+    ],
+    "hedge": [
+        ("AP", lambda: RANKERS["hedge"](4, horizon=100, measure="AP"), None),
+        ("graded", lambda: RANKERS["hedge"](5, horizon=50, measure="NDCG", max_grade=3), GRADED),
+    ],
+    "forecaster": [
+        ("top 1", lambda: RANKERS["forecaster"](4, horizon=100, measure="DCG"), None),
+        ("top 2", lambda: RANKERS["forecaster"](3, horizon=50, k=2, measure="AUC"), None),
+    ],
+    "random": [("random", lambda: RANKERS["random"](5), None)],
+    "fixed": [("fixed", lambda: RANKERS["fixed"](5, ranking=[3, 1, 4, 0, 2]), None)],
+}
+EXAMPLES = [
+    pytest.param(row, label, make, world, id=f"{row}-{label}".replace(" ", "-"))
+    for row, examples in RANKER_EXAMPLES.items()
+    for label, make, world in examples
+]
+EXEMPTIONS = {
+    ("rtopk", "fixed cells", check_items_are_exchangeable): (
+        "consecutive cells are defined by the items' indices; the default partition is random"
+    ),
+}
+
+WORLD_EXAMPLES: dict[str, list[World]] = {
+    "flips": [Flips(6, n_relevant=2), Flips(3, truth=[0, 1, 1], flip=0.4)],
+    "gaussian": [Gaussian(6, n_relevant=2)],
+    "choices": [Choices(6), Choices(6, n_chosen=3, skew=1.5), Choices(2, weights=[1, 9])],
+    "switching": [Switching(6, n_relevant=2, period=7), Switching(4, n_relevant=1, flip=0.0)],
+    "hopeless": [
+        Hopeless(side=1),
+        Hopeless(pair="worst-three"),
+        Hopeless(4, pair="swap"),
+        Hopeless(5, pair="parity", side=1),
+    ],
+    "outcomes": [Outcomes([[0, 1, 2], [2, 0, 0]], [0.25, 0.75])],
+    "ratings": [GRADED, Ratings(TABLE > 1, item_names=list("abcde"))],
+    "recorded": [Recorded(TABLE[:50])],
+}
+REVEAL_EXAMPLES: dict[str, list[Reveal]] = {
+    "full": [Full()],
+    "top": [Top(1), Top(4)],
+    "choice": [Choice("single"), Choice("set")],
+}
+MEASURE_EXAMPLES = [
+    *(measure(name) for name in MEASURES),
+    *(measure(f"{name}@3") for name, cls in MEASURES.items() if cls.takes_cutoff),
+    measure("ERR", max_grade=6),
+    LinearMeasure([3, 2, 2, 1, 0, 0], gain="exponential"),
+]
+
+
+def test_every_row_has_an_example():
+    assert set(RANKER_EXAMPLES) == set(RANKERS)
+    assert set(WORLD_EXAMPLES) == set(WORLDS)
+    assert set(REVEAL_EXAMPLES) == set(REVEALS)
+
+
+def test_exemptions_have_reasons_and_rows():
+    labels = {(row, label) for row, examples in RANKER_EXAMPLES.items() for label, *_ in examples}
+    assert all((row, label) in labels and reason for (row, label, _), reason in EXEMPTIONS.items())
+
+
+@pytest.mark.parametrize(("row", "label", "make", "world"), EXAMPLES)
+def test_ranker(row, label, make, world):
+    ranker = make()
+    crowd = world or Flips(ranker.n_items, n_relevant=max(1, ranker.n_items // 3))
+    for check in RANKER_CHECKS:
+        if (row, label, check) in EXEMPTIONS:
+            with pytest.raises(AssertionError):  # an exemption that is not needed must go
+                check(ranker, crowd, 120)
+        else:
+            check(ranker, crowd, 120)
+
+
+@pytest.mark.parametrize("given", MEASURE_EXAMPLES, ids=lambda m: m.label)
+def test_measure(given):
+    check_measure(given)
+
+
+@pytest.mark.parametrize("given", [r for row in REVEAL_EXAMPLES.values() for r in row], ids=str)
+def test_reveal(given):
+    check_reveal(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [w for row in WORLD_EXAMPLES.values() for w in row],
+    ids=lambda w: f"{type(w).__name__}-{w.n_items}",
+)
+def test_world(given):
+    check_world(given)
+
+
+def test_thread_count_changes_nothing():
+    from keyhole.game import play
+
+    ranker, crowd = RANKERS["rtopk"](5, horizon=120, k=2), Flips(5, n_relevant=1)
+    traces = [play(ranker, crowd, rounds=120, runs=7, n_threads=n) for n in (1, 2, 5)]
+    for trace in traces[1:]:
+        assert np.array_equal(trace.scores, traces[0].scores)
+        assert np.array_equal(trace.best, traces[0].best)
+
+
+def _broken(**kernels: Callable) -> Ranker:
+    """Return a random ranker with some of its kernels replaced by plain Python."""
+
+    class Broken(Random):
+        kernel = RankerKernel(**{**Random.kernel._asdict(), **kernels})
+
+    return Broken(4)
+
+
+def test_the_checks_can_fail():
+    def repeats(params, state, draw, features, out, work):
+        out[:] = 0
+        return False, 1.0
+
+    def by_index(params, state, draw, features, out, work):
+        out[:] = np.arange(len(out))
+        return False, 1.0
+
+    def forgetful(params, state, draw, features, out, work):
+        work.keys[0] = work.keys[0] + 1 if np.isfinite(work.keys[0]) else 0
+        out[:] = np.roll(np.arange(len(out)), int(work.keys[0]) % len(out))
+        return False, 1.0
+
+    with pytest.raises(AssertionError, match="each item once"):
+        check_ranker(_broken(rank=repeats))
+    with pytest.raises(AssertionError, match=r"Compiled and per-round|Relabelling|same ranking"):
+        check_ranker(_broken(rank=forgetful))
+    with pytest.raises(AssertionError, match="Relabelling items"):
+        check_items_are_exchangeable(_broken(rank=by_index), Flips(4, n_relevant=1), 20)
