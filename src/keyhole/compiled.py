@@ -23,7 +23,7 @@ _FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 @cache
-def _source_stamp() -> str:
+def source_stamp() -> str:
     """Return a digest of every source file of the package that compiles something.
 
     Constants that kernels read belong in such a file too.
@@ -58,7 +58,7 @@ class _PackageCache(FunctionCache):
         key = repr((str(sig), codegen.magic_tuple(), self._parts))
         digest = hashlib.sha256(key.encode()).hexdigest()[:16]
         self._cache_file = IndexDataCacheFile(
-            self._cache_path, f"{self._impl.filename_base}-{digest}", _source_stamp()
+            self._cache_path, f"{self._impl.filename_base}-{digest}", source_stamp()
         )
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:

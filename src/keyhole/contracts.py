@@ -91,6 +91,8 @@ class Ranker(ABC):
     n_items: int
     max_grade: float = np.inf
     """The largest relevance the ranker is tuned for."""
+    needs_gain_per_item: ClassVar[bool] = False
+    """Whether it can be tuned only for measures whose gains are per item (M11)."""
     _given: dict[str, Any]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
@@ -302,6 +304,10 @@ class Measure(ABC):
     def max_grade(self) -> float:
         """The largest relevance the measure is defined for."""
         return np.inf
+
+    def is_gain_per_item(self, max_grade: float) -> bool:
+        """Return whether gains are per item (M11) for grades up to ``max_grade``."""
+        return self.gain_per_item and self.is_linear(binary=max_grade <= 1.0)
 
     def kernel_for(self, binary: bool) -> MeasureKernel:
         """Return the kernel to use where relevance is known to be binary, or is not."""

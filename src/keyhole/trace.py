@@ -89,10 +89,36 @@ class Slope(NamedTuple):
     high: float
 
 
+def log_log_slope(rounds: IntArray, regret: FloatArray) -> Slope:
+    """Return the slope of log regret on log round over the last nine tenths of a game.
+
+    1 is linear regret, 2/3 and 1/2 the rates of the theory. The interval is a bootstrap over
+    runs; the slope is NaN where mean regret is not positive or not known.
+    """
+    late = rounds >= _FITTED_FROM * rounds[-1]
+    log_rounds, curves = np.log(rounds[late]), regret[:, late]
+    value = _slope(log_rounds, curves.mean(axis=0))
+    if len(curves) < 2 or np.isnan(value):
+        return Slope(value, float("nan"), float("nan"))
+    picks = np.random.default_rng(0).integers(len(curves), size=(_RESAMPLES, len(curves)))
+    resampled = [_slope(log_rounds, curves[pick].mean(axis=0)) for pick in picks]
+    low, high = np.nanquantile(resampled, [0.025, 0.975])
+    return Slope(value, float(low), float(high))
+
+
 def _estimate(values: FloatArray) -> Estimate:
     n_runs = len(values)
     error = float(values.std(ddof=1) / np.sqrt(n_runs)) if n_runs > 1 else float("nan")
     return Estimate(float(values.mean()), error)
+
+
+def mean_and_error(per_run: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard error over runs (rows) of each column; NaN for a single run."""
+    n_runs = len(per_run)
+    error = np.full(per_run.shape[1], np.nan)
+    if n_runs > 1:
+        error = per_run.std(axis=0, ddof=1) / np.sqrt(n_runs)
+    return per_run.mean(axis=0), error
 
 
 def _slope(log_rounds: FloatArray, curve: FloatArray) -> float:
@@ -147,24 +173,8 @@ class Trace:
 
     def curve(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return rounds, mean regret per round, and its standard error over the runs."""
-        per_round = self.regret / self.rounds
-        error = np.full(len(self.rounds), np.nan)
-        if self.n_runs > 1:
-            error = per_round.std(axis=0, ddof=1) / np.sqrt(self.n_runs)
-        return self.rounds, per_round.mean(axis=0), error
+        return self.rounds, *mean_and_error(self.regret / self.rounds)
 
     def slope(self) -> Slope:
-        """Return the slope of log regret on log round over the last nine tenths of the game.
-
-        1 is linear regret, 2/3 and 1/2 the rates of the theory. The interval is a bootstrap
-        over runs; the slope is NaN where regret is not positive or not known.
-        """
-        late = self.rounds >= _FITTED_FROM * self.rounds[-1]
-        log_rounds, curves = np.log(self.rounds[late]), self.regret[:, late]
-        value = _slope(log_rounds, curves.mean(axis=0))
-        if self.n_runs < 2 or np.isnan(value):
-            return Slope(value, float("nan"), float("nan"))
-        picks = np.random.default_rng(0).integers(self.n_runs, size=(_RESAMPLES, self.n_runs))
-        resampled = [_slope(log_rounds, curves[pick].mean(axis=0)) for pick in picks]
-        low, high = np.nanquantile(resampled, [0.025, 0.975])
-        return Slope(value, float(low), float(high))
+        """Return the log-log slope of regret; see :func:`log_log_slope`."""
+        return log_log_slope(self.rounds, self.regret)

@@ -56,7 +56,7 @@ def constants(
     measure = named_measure(measure)
     n_items = check_integer(n_items, "`n_items`", at_least=1)
     max_grade = check_number(max_grade, "`max_grade`", above=0.0)
-    if not measure.gain_per_item or not (measure.is_linear(False) or max_grade <= 1.0):
+    if not measure.is_gain_per_item(max_grade):
         raise InvalidInput(
             f"measure must have gains per item (SumLoss, PairwiseLoss with two grades, "
             f"InversionLoss, DCG or Precision), got {measure.label} with max_grade={max_grade:g}."

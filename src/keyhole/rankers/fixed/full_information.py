@@ -1,6 +1,6 @@
 """A5 and A8: the learners that see the relevance of every item."""
 
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
@@ -91,6 +91,7 @@ def _update(
 
 class _FullInformation(FixedListRanker):
     kernel = RankerKernel(_init, _work, _rank, _update)
+    needs_gain_per_item: ClassVar[bool] = True
 
     def _set_up(
         self, subroutine: str, rate: float | None, eps_scale: float, spread: float, tight: bool

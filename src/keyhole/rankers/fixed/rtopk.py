@@ -1,7 +1,7 @@
 """A4: RTop-kF, ranking a fixed list from the relevance of its top k items."""
 
 import warnings
-from typing import Any, NamedTuple, Unpack
+from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
@@ -282,6 +282,7 @@ class RTopK(FixedListRanker):
     """
 
     kernel = RankerKernel(_init, _work, _rank, _update)
+    needs_gain_per_item: ClassVar[bool] = True
 
     def __init__(
         self,

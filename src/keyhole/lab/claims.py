@@ -1,0 +1,144 @@
+"""Claims that a study makes about its curves, each judged with the numbers it rests on."""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from keyhole.errors import InvalidInput, check_choice
+from keyhole.lab.figure import Line
+from keyhole.lab.results import Curve
+from keyhole.trace import Estimate, log_log_slope
+
+_ERRORS = 2.0
+"""Standard errors by which an ordering must hold where a claim does not say."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds (None: it could not be judged) and why."""
+
+    claim: str
+    holds: bool | None
+    evidence: str
+
+    def __str__(self) -> str:
+        word = {True: "PASS", False: "FAIL", None: "SKIP"}[self.holds]
+        return f"{word}  {self.claim}: {self.evidence}"
+
+
+def _shown(estimate: Estimate) -> str:
+    spread = "" if math.isnan(estimate.error) else f" ± {estimate.error:.2g}"
+    return f"{estimate.mean:.4g}{spread}"
+
+
+def _apart(low: Estimate, high: Estimate, errors: float) -> bool:
+    """Return whether one mean is below another by some standard errors of the difference."""
+    spread = math.hypot(low.error, high.error)
+    return high.mean - low.mean > errors * (0.0 if math.isnan(spread) else spread)
+
+
+def _order(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+    """Average regret rises along ``curves`` at round ``at``."""
+    chosen = [curves[label] for label in claim["curves"]]
+    found = [curve.at(claim["at"]) for curve in chosen]
+    errors = claim.get("errors", _ERRORS)
+    holds = all(_apart(a, b, errors) for a, b in itertools.pairwise(found))
+    values = " < ".join(f"{c.label} {_shown(e)}" for c, e in zip(chosen, found, strict=True))
+    return holds, f"at round {claim['at']}, {values} (each by {errors:g} standard errors)"
+
+
+def _below(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+    """Mean regret of one curve is below another at every checkpoint ``from`` some round on."""
+    low, high = (curves[label] for label in claim["curves"])
+    late = low.rounds >= claim["from"]
+    if not np.array_equal(low.rounds, high.rounds) or not late.any():
+        raise InvalidInput(f"The curves of claim {claim['text']!r} must share checkpoints.")
+    gap = (high.average[0] - low.average[0])[late]
+    return bool((gap > 0).all()), (
+        f"over {int(late.sum())} checkpoints from round {claim['from']} the smallest gap is "
+        f"{gap.min():.4g}"
+    )
+
+
+def _band(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+    """Average regret lies between ``low`` and ``high`` at round ``at``."""
+    found = curves[claim["curve"]].at(claim["at"])
+    return claim["low"] <= found.mean <= claim["high"], (
+        f"{_shown(found)} at round {claim['at']}, band {claim['low']:g} to {claim['high']:g}"
+    )
+
+
+def _falls(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+    """Average regret at the end is at most ``factor`` of that at round ``from``."""
+    curve = curves[claim["curve"]]
+    early, late = curve.at(claim["from"]), curve.at(int(curve.rounds[-1]))
+    return late.mean <= claim["factor"] * early.mean, (
+        f"{_shown(early)} at round {claim['from']}, {_shown(late)} at round {curve.rounds[-1]}, "
+        f"factor {late.mean / early.mean:.3g} of at most {claim['factor']:g}"
+    )
+
+
+def _slope(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+    """Log-log slope of total regret is at most ``high``."""
+    curve = curves[claim["curve"]]
+    slope = log_log_slope(curve.rounds, curve.regret)
+    return slope.value <= claim["high"], (
+        f"slope {slope.value:.3f} in [{slope.low:.3f}, {slope.high:.3f}], at most {claim['high']:g}"
+    )
+
+
+def _under_line(
+    claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]
+) -> Any:
+    """Mean total regret at the end is at most that of a line."""
+    curve, line = curves[claim["curve"]], lines[claim["line"]]
+    total, limit = curve.regret[:, -1].mean(), line.regret[-1]
+    return bool(total <= limit), (
+        f"total regret {total:.5g} of at most {limit:.5g} ({total / limit:.0%})"
+    )
+
+
+def _on_line(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+    """Mean total regret at the end is within ``errors`` standard errors of a line."""
+    curve, line = curves[claim["curve"]], lines[claim["line"]]
+    totals = curve.regret[:, -1]
+    error = float(totals.std(ddof=1) / math.sqrt(len(totals)))
+    off = abs(float(totals.mean()) - float(line.regret[-1])) / error
+    return off <= claim["errors"], (
+        f"{totals.mean():.5g} ± {error:.2g} over {len(totals)} runs against "
+        f"{line.regret[-1]:.5g}: {off:.2f} standard errors off, at most {claim['errors']:g}"
+    )
+
+
+CLAIMS: dict[str, Callable[..., Any]] = {
+    "order": _order,
+    "below": _below,
+    "band": _band,
+    "falls": _falls,
+    "slope": _slope,
+    "under-line": _under_line,
+    "on-line": _on_line,
+}
+
+
+def judge(
+    claim: dict[str, Any],
+    curves: Mapping[str, Curve],
+    lines: Mapping[str, Line],
+    missing: Mapping[str, str],
+) -> Verdict:
+    """Judge one claim; it is skipped where a curve it needs has no data on this machine."""
+    kind = check_choice(claim["kind"], f"kind of claim {claim['text']!r}", CLAIMS)
+    needed = [*claim.get("curves", []), *([claim["curve"]] if "curve" in claim else [])]
+    for label in needed:
+        if label in missing:
+            return Verdict(claim["text"], None, missing[label])
+        check_choice(label, f"curve of claim {claim['text']!r}", curves)
+    if "line" in claim:
+        check_choice(claim["line"], f"line of claim {claim['text']!r}", lines)
+    holds, evidence = CLAIMS[kind](claim, curves, lines)
+    return Verdict(claim["text"], bool(holds), evidence)

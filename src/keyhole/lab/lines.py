@@ -1,0 +1,32 @@
+"""Bounds and closed forms by name: total regret as a function of the round."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from keyhole.bounds import blocks, choices, ftpl
+from keyhole.errors import FloatArray, IntArray
+
+
+def choice_bound(rounds: IntArray, *, items: int, chosen: int | None = None) -> FloatArray:
+    """B9: the bound of OnlineRank, tuned for each horizon."""
+    spread = choices.spread(items, chosen)
+    return np.array([choices.choice_bound(items, float(t), spread) for t in rounds])
+
+
+def uniform_choice(rounds: IntArray, *, items: int) -> FloatArray:
+    """B9: regret of any ranker on uniform single choices."""
+    return np.array([choices.uniform_choice_regret(items, float(t)) for t in rounds])
+
+
+def top_k_bound(rounds: IntArray, *, items: int, top: int = 1, measure: str = "DCG") -> FloatArray:
+    """B6: the bound of RTop-kF with FTPL, tuned for each horizon."""
+    constants, n_cells = ftpl.constants(measure, items), blocks.n_cells(items, top)
+    return np.array([ftpl.top_k_bound(constants, n_cells, float(t)) for t in rounds])
+
+
+LINES: dict[str, Callable[..., FloatArray]] = {
+    "choice-bound": choice_bound,
+    "uniform-choice": uniform_choice,
+    "top-k-bound": top_k_bound,
+}
