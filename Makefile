@@ -4,7 +4,6 @@
 PYTHON ?= python3
 VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
-export PYTHONWARNINGS ?= default
 
 .PHONY: help run test check format bench battery lock clean
 

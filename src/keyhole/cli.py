@@ -35,10 +35,10 @@ from keyhole.worlds import WORLDS
 app = typer.Typer(
     name="keyhole",
     help="Learn to rank a whole list while seeing only its top.",
-    epilog="Start with: keyhole play --help, keyhole list, keyhole reproduce thesis-fig3.1 --out out",
+    epilog="Start with: keyhole play --help, keyhole list, keyhole reproduce thesis-fig3.1",
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
 _out = Console()
@@ -80,8 +80,12 @@ def _progress(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], N
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=_err, disable=quiet) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda n_rounds: bar.advance(task, n_rounds)
+        task = bar.add_task(f"{title} (compiling)", total=total)
+
+        def advance(n_rounds: int) -> None:
+            bar.update(task, advance=n_rounds, description=title)
+
+        yield advance
 
 
 def _version(value: bool) -> None:
@@ -194,13 +198,13 @@ def play_command(
     judged on all of it but learns only what is revealed, and its regret is what the best fixed
     ranking would have scored more.
 
-    [bold]Examples[/]
-
     The thesis's game, with what full information would have given:
-      keyhole play --items 20 --top 1 --runs 10 --against ftpl
+
+        keyhole play --items 20 --top 1 --runs 10 --against ftpl
 
     Your own people by items, a rating of 4 or more being relevant:
-      keyhole play --world ratings.csv --threshold 4 --top 1
+
+        keyhole play --world ratings.csv --threshold 4 --top 1
     """
     with _sentences():
         options = parse_options(settings or [])
@@ -264,7 +268,7 @@ def _print_results(results: list[dict[str, Any]]) -> None:
             _number(result["average_regret"], result["average_regret_error"]),
             _number(result["average_score"]),
             _number(result["best_fixed_score"]),
-            "–" if result["slope"] is None else f"{result['slope']:.2f}",
+            "not known" if result["slope"] is None else f"{result['slope']:.2f}",
         )
     _out.print(table)
     for note in dict.fromkeys(note for result in results for note in result["notes"]):
@@ -281,7 +285,13 @@ def _options_text(cls: type) -> str:
 
 @app.command(name="list")
 def list_command(as_json: Json = False) -> None:
-    """List rankers, subroutines, measures, worlds, reveals and papers, with their options."""
+    """List rankers, subroutines, measures, worlds, reveals and papers, with their options.
+
+    What is listed under a name are its options and their defaults. In a game they are set with
+    their owner:
+
+        keyhole play --set ranker.n_blocks=200 --set world.flip=0.2
+    """
     with _sentences():
         tables: dict[str, dict[str, tuple[str, str]]] = {
             "rankers": {n: (_summary_of(c), _options_text(c)) for n, c in RANKERS.items()},
@@ -325,9 +335,7 @@ def reproduce_command(
     claim and exits with 1 if one fails. Finished curves are kept in the folder: an interrupted
     reproduction goes on where it was.
 
-    [bold]Example[/]
-
-      keyhole reproduce thesis-fig3.1 --out out/thesis-fig3.1
+        keyhole reproduce thesis-fig3.1 --out out/thesis-fig3.1
     """
     with _sentences():
         study = find_study(key)

@@ -33,15 +33,20 @@ def shortest_horizon(n_items: int, spread: float) -> float:
     return n_items**2 * LOG_2 / spread
 
 
-def choice_bound(n_items: int, rounds: float, spread: float) -> float:
+def choice_bound(n_items: int, rounds: float, spread: float, rate: float | None = None) -> float:
     """Return n sqrt(T M log 2), the regret of OnlineRank in the value-inversion loss (B9).
+
+    For a rate eta of at most 1 that is not the best one for these rounds, as in the middle of
+    a game: n^2 log 2 / (2 eta) + eta T M / 2, which is the same number at the best rate.
 
     Examples
     --------
     >>> round(choice_bound(5, 20_000, spread(5, 1)), 1)
     1177.4
     """
-    return n_items * math.sqrt(rounds * spread * LOG_2)
+    if rate is None:
+        return n_items * math.sqrt(rounds * spread * LOG_2)
+    return n_items**2 * LOG_2 / (2.0 * rate) + rate * rounds * spread / 2.0
 
 
 def uniform_choice_regret(n_items: int, rounds: float) -> float:

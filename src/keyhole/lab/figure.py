@@ -73,10 +73,11 @@ def save_figure(folder: Path, name: str, title: str, panels: Sequence[Panel], me
             axes.set_title(panel.title, fontsize=10)
         if panel.log_rounds:
             axes.set_xscale("log")
+        axes.margins(x=0.0)
         if panel.log_regret:
             axes.set_yscale("log")
         else:
-            axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+            axes.set_ylim(bottom=min(0.0, *(c.average[0].min() for c in panel.curves)))
         axes.grid(color="0.9", linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=9)

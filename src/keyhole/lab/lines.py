@@ -9,9 +9,10 @@ from keyhole.errors import FloatArray, IntArray
 
 
 def choice_bound(rounds: IntArray, *, items: int, chosen: int | None = None) -> FloatArray:
-    """B9: the bound of OnlineRank, tuned for each horizon."""
+    """B9: the bound of OnlineRank tuned for the last of the rounds."""
     spread = choices.spread(items, chosen)
-    return np.array([choices.choice_bound(items, float(t), spread) for t in rounds])
+    rate = choices.best_rate(items, float(rounds[-1]), spread)
+    return np.array([choices.choice_bound(items, float(t), spread, rate) for t in rounds])
 
 
 def uniform_choice(rounds: IntArray, *, items: int) -> FloatArray:

@@ -48,6 +48,11 @@ def last_relevant(n_items: int, n_relevant: int) -> FloatArray:
     return truth
 
 
+def a_quarter(n_items: int) -> int:
+    """Return how many items are relevant where nobody says: a quarter, but at least one."""
+    return max(1, n_items // 4)
+
+
 def binary_truth(truth: ArrayLike | None, n_items: int, n_relevant: int) -> FloatArray:
     """Return the given binary vector, or one whose last ``n_relevant`` items are relevant."""
     if truth is None:
@@ -64,7 +69,8 @@ class Flips(World):
     Parameters
     ----------
     n_items, n_relevant
-        Size of the list and how many items (the last ones) are truly relevant.
+        Size of the list and how many items (the last ones) are truly relevant; by default a
+        quarter of them.
     flip
         Probability that an entry is flipped, independently for each item and round.
     truth
@@ -88,12 +94,13 @@ class Flips(World):
         self,
         n_items: int = 20,
         *,
-        n_relevant: int = 5,
+        n_relevant: int | None = None,
         flip: float = 0.1,
         truth: ArrayLike | None = None,
     ) -> None:
         self.n_items = check_integer(n_items, "`n_items` of Flips", at_least=1)
         self.flip = check_number(flip, "`flip` of Flips", at_least=0.0, at_most=1.0)
+        n_relevant = a_quarter(self.n_items) if n_relevant is None else n_relevant
         self.truth = binary_truth(truth, self.n_items, n_relevant)
         self.params = FlipsParams(self.truth, self.flip)
 

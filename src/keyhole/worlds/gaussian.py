@@ -33,7 +33,7 @@ class Gaussian(World):
     Parameters
     ----------
     n_items, n_relevant
-        Size of the list and how many items (the last ones) are truly relevant.
+        Size of the list and how many items (the last ones) are truly relevant; by default half.
     sd
         Standard deviation of the noise.
     truth
@@ -57,12 +57,13 @@ class Gaussian(World):
         self,
         n_items: int = 10,
         *,
-        n_relevant: int = 5,
+        n_relevant: int | None = None,
         sd: float = 0.3,
         truth: ArrayLike | None = None,
     ) -> None:
         self.n_items = check_integer(n_items, "`n_items` of Gaussian", at_least=1)
         self.sd = check_number(sd, "`sd` of Gaussian", at_least=0.0)
+        n_relevant = max(1, self.n_items // 2) if n_relevant is None else n_relevant
         self.truth = binary_truth(truth, self.n_items, n_relevant)
         self.params = GaussianParams(self.truth, self.sd)
 

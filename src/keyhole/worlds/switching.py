@@ -7,6 +7,7 @@ from keyhole.contracts import World, WorldKernel
 from keyhole.draw import uniform, uniforms_of
 from keyhole.errors import IntArray, check_integer, check_number
 from keyhole.worlds.choices import mark_largest
+from keyhole.worlds.flips import a_quarter
 
 _TASTE, _FLIPS = 0, 1
 
@@ -35,7 +36,7 @@ class Switching(World):
     Parameters
     ----------
     n_items, n_relevant
-        Size of the list and how many items are relevant in a phase. With
+        Size of the list and how many items are relevant in a phase, by default a quarter. With
         ``n_relevant=1`` and ``flip=0`` every user of a phase makes the same single choice.
     period
         Rounds between two switches.
@@ -53,9 +54,15 @@ class Switching(World):
     is_binary = True
 
     def __init__(
-        self, n_items: int = 20, *, n_relevant: int = 5, period: int = 1000, flip: float = 0.1
+        self,
+        n_items: int = 20,
+        *,
+        n_relevant: int | None = None,
+        period: int = 1000,
+        flip: float = 0.1,
     ) -> None:
         self.n_items = check_integer(n_items, "`n_items` of Switching", at_least=1)
+        n_relevant = a_quarter(self.n_items) if n_relevant is None else n_relevant
         self.params = SwitchingParams(
             check_integer(period, "`period` of Switching", at_least=1),
             check_integer(

@@ -1,0 +1,202 @@
+"""The command line, as a user meets it."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from keyhole.cli import app
+from keyhole.measures import MEASURES
+from keyhole.rankers import RANKERS
+from keyhole.reveals import REVEALS
+from keyhole.worlds import WORLDS
+
+PLAY = (
+    "play --ranker rtopk --subroutine ftpl --items 20 --rounds 10000 --top 1 --measure DCG "
+    "--world flips --runs 10 --seed 0 --json"
+)
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+    assert result.exit_code == code, result.output + result.stderr
+    return result
+
+
+@pytest.fixture(scope="module")
+def played():
+    return json.loads(run(*PLAY.split()).stdout)
+
+
+def test_play_prints_what_the_contract_names(played):
+    assert 0.2 < played["average_regret"] < 0.3
+    assert played["average_regret"] == pytest.approx(
+        played["best_fixed_score"] - played["average_score"], abs=1e-12
+    )
+    assert 0 < played["slope"] < 0.7
+    assert played["slope_interval"][0] <= played["slope"] <= played["slope_interval"][1]
+    assert played["curve"][-1] == [10000, pytest.approx(played["average_regret"])]
+    assert [t for t, _ in played["curve"]] == sorted({t for t, _ in played["curve"]})
+
+
+def test_play_is_reproducible(played):
+    again = json.loads(run(*PLAY.split()).stdout)
+    for changing in ("seconds", "rounds_per_second"):
+        again.pop(changing), played.get(changing)
+    assert again == {key: played[key] for key in again}
+
+
+def test_play_writes_figure_and_results(tmp_path):
+    out = tmp_path / "new" / "folder"
+    result = run("play", "--items", 20, "--runs", 2, "--against", "random", "--out", out)
+    assert "average regret" in result.stdout
+    assert sorted(p.name for p in out.iterdir()) == [
+        "curves.csv", "regret.png", "regret.svg", "results.json",
+    ]  # fmt: skip
+    record = json.loads((out / "results.json").read_text())
+    assert record["against"][0]["spec"]["ranker"] == "random"
+    assert record["against"][0]["average_regret"] > record["average_regret"]
+    with (out / "curves.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["curve"] for row in rows} == {"rtopk, top(1)", "random, top(1)"}
+    assert (out / "regret.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_play_on_a_csv_of_people_by_items(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text("tea,coffee,milk\n" + "5,1,3\n4,2,\n5,4,1\n" * 5)
+    result = run(
+        "play", "--world", path, "--threshold", 3, "--missing", "drop", "--rounds", 500, "--json"
+    )
+    record = json.loads(result.stdout)
+    assert record["item_names"] == ["tea", "coffee", "milk"]
+    assert "5 people left out: a rating is missing" in record["notes"]
+    graded = json.loads(
+        run("play", "--world", path, "--missing", "drop", "--rounds", 500, "--json").stdout
+    )
+    assert graded["spec"]["world_options"] == {"missing": "drop"}
+    assert graded["average_regret"] is not None
+
+
+def test_measures_without_a_comparator_say_so():
+    record = json.loads(
+        run("play", "--measure", "AP", "--items", 20, "--rounds", 300, "--json").stdout
+    )
+    assert record["average_regret"] is None
+    assert record["average_score"] > 0
+    assert any("regret is not known" in note for note in record["notes"])
+    assert any("tuned for DCG" in note for note in record["notes"])
+
+
+def test_the_best_fixed_ranking_has_no_regret():
+    record = json.loads(run("play", "--ranker", "fixed", "--items", 20, "--json").stdout)
+    assert record["average_regret"] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_options_reach_the_objects():
+    record = json.loads(
+        run(
+            "play", "--items", 20, "--set", "ranker.n_blocks=100", "--set", "world.flip=0.3",
+            "--set", "ranker.subroutine=plackett-luce", "--json",
+        ).stdout
+    )  # fmt: skip
+    assert record["spec"]["ranker_options"] == {"n_blocks": 100, "subroutine": "plackett-luce"}
+    assert record["spec"]["world_options"] == {"flip": 0.3}
+
+
+BAD = [
+    (["--items", 5, "--top", 6], "top must be an integer between 1 and items=5, got 6."),
+    (["--items", 20, "--set", "ranker.n_blocks=501"], "must be at most 500"),
+    (["--rounds", 0], "rounds must be an integer of at least 1, got 0."),
+    (["--runs", 0], "`runs` must be an integer of at least 1, got 0."),
+    (["--ranker", "rtopkk"], "Did you mean 'rtopk'?"),
+    (["--measure", "NDGC"], "Did you mean 'NDCG'?"),
+    (["--measure", "NDCG@x"], "must be a whole number after the @"),
+    (["--measure", "SumLoss@3"], "SumLoss takes no cutoff"),
+    (["--world", "flip"], "Did you mean 'flips'?"),
+    (["--world", "absent.csv"], "absent.csv must be a readable CSV file"),
+    (["--reveal", "topp"], "Did you mean 'top'?"),
+    (["--subroutine", "quick"], "Did you mean 'quicksort'?"),
+    (["--ranker", "ftpl", "--top", 1], "FTPL needs the relevance of the first 20 of 20"),
+    (["--set", "ranker.blocks=3"], "An option of RTopK must be one of"),
+    (["--set", "n_blocks=3"], "--set must look like"),
+    (["--set", "crowd.flip=1"], "what to set must be one of"),
+    (["--set", "world.flip=2"], "`flip` of Flips must be a number"),
+    (["--ranker", "hedge", "--items", 8], "`n_items` of Hedge must be an integer between"),
+    (["--ranker", "forecaster", "--items", 3, "--measure", "NDCG"], "cannot be estimated"),
+    (["--seed", -1], "`seed` must be an integer between"),
+    (["--comparator", "best"], "`comparator` must be one of final, prefix"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), BAD, ids=lambda v: str(v)[:40])
+def test_bad_input_is_one_sentence_and_nothing_is_written(arguments, sentence, tmp_path):
+    out = tmp_path / "out"
+    result = run("play", *arguments, "--out", out, "--json", code=2)
+    assert sentence in result.stderr.replace("\n", " ")
+    assert result.stdout == ""
+    assert "Traceback" not in result.output
+    assert result.stderr.strip().count("\n") == 0
+    assert not out.exists() or not list(out.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,b\n1,2,3\n", "line 2: a row must have 2 ratings"),
+        ("a,b\n1,\n", "a rating is missing"),
+        ("a,b\n1,-3\n", "a rating is negative"),
+        ("a,b\n1,two\n", "a rating must be a number"),
+    ],
+)
+def test_bad_csv_is_one_sentence(text, sentence, tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text(text)
+    assert sentence in run("play", "--world", path, code=2).stderr.replace("\n", " ")
+
+
+def test_out_that_is_a_file(tmp_path):
+    (tmp_path / "file").write_text("x")
+    result = run("play", "--out", tmp_path / "file", code=2)
+    assert "must be a folder to write to" in result.stderr.replace("\n", " ")
+
+
+def test_list_names_every_row():
+    record = json.loads(run("list", "--json").stdout)
+    assert set(record["rankers"]) == set(RANKERS)
+    assert set(record["measures"]) == set(MEASURES)
+    assert set(record["worlds"]) == set(WORLDS)
+    assert set(record["reveals"]) == set(REVEALS)
+    assert all(row["summary"] for rows in record.values() for row in rows.values())
+    shown = run("list").stdout
+    assert all(name in shown for rows in record.values() for name in rows)
+
+
+def test_unknown_paper():
+    result = run("reproduce", "thesis-fig3", code=2)
+    assert "Did you mean 'thesis-fig3." in result.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["play"], ["list"], ["reproduce"]])
+def test_help_teaches(command):
+    shown = run(*command, "--help").stdout
+    assert "Usage: keyhole" in shown
+    assert len(shown.splitlines()) > 10
+
+
+def test_the_installed_command_and_missing_extras():
+    command = [Path(sys.executable).parent / "keyhole", "--version"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("keyhole ")
+    code = "import sys; sys.modules['typer'] = None\nfrom keyhole.__main__ import main\nmain()"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ
+    )
+    assert ran.returncode == 1
+    assert "pip install 'keyhole[all]'" in ran.stderr
+    assert "Traceback" not in ran.stderr

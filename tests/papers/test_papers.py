@@ -1,0 +1,131 @@
+"""Every paper is reproduced at its full horizon, judged, and resumed."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keyhole.lab.run as lab_run
+from keyhole.lab.claims import CLAIMS, judge
+from keyhole.lab.figure import Line
+from keyhole.lab.results import Curve
+from keyhole.lab.run import reproduce
+from keyhole.lab.spec import data_folder
+from keyhole.lab.study import find_study, list_studies, papers_folder
+
+KEYS = [
+    "ailon-thm3.1", "thesis-fig3.1", "thesis-fig3.2", "thesis-fig3.3", "top1-fig1", "top1-fig2",
+]  # fmt: skip
+
+
+def test_every_paper_is_there():
+    assert list(list_studies()) == KEYS
+    for key in KEYS:
+        assert (papers_folder() / key / "README.md").read_text().startswith(f"# {key}")
+        kinds = {claim["kind"] for claim in find_study(key).claims}
+        assert kinds <= set(CLAIMS)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_claim_holds(key, tmp_path):
+    result = reproduce(find_study(key), tmp_path)
+    assert result.holds, "\n".join(map(str, result.verdicts))
+    assert len(result.verdicts) >= 2
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"cells", "curves.csv", "verdicts.json", f"{key}.png", f"{key}.svg"}
+    record = json.loads((tmp_path / "verdicts.json").read_text())
+    assert record["holds"] is True
+    judged = [verdict for verdict in result.verdicts if verdict.holds is not None]
+    has_data = (data_folder() / "travel_ratings").is_dir()
+    assert len(judged) == len(result.verdicts) or not has_data
+
+
+def test_missing_data_is_skipped_with_a_reason(tmp_path, monkeypatch):
+    monkeypatch.setenv("KEYHOLE_DATA", str(tmp_path / "nothing"))
+    result = reproduce(find_study("ailon-thm3.1"), tmp_path / "out")
+    assert result.holds
+    assert set(result.missing) == {"travellers, Plackett-Luce", "travellers, QuickSort"}
+    skipped = [verdict for verdict in result.verdicts if verdict.holds is None]
+    assert len(skipped) == 2
+    assert all("no data" in verdict.evidence for verdict in skipped)
+
+
+def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path, monkeypatch):
+    study = find_study("thesis-fig3.2")
+    real, played = lab_run.play_game, []
+
+    def interrupted(game, progress=None):
+        if len(played) == 2:
+            raise KeyboardInterrupt
+        played.append(game.spec.top)
+        return real(game, progress)
+
+    monkeypatch.setattr(lab_run, "play_game", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(study, tmp_path)
+    assert not (tmp_path / "curves.csv").exists()
+    resumed = []
+    monkeypatch.setattr(
+        lab_run, "play_game", lambda game, p=None: (resumed.append(game.spec.top), real(game, p))[1]
+    )
+    result = reproduce(study, tmp_path)
+    assert played == [1, 5]
+    assert resumed == [10]
+    assert result.n_resumed == 2
+    fresh = reproduce(study, tmp_path / "fresh")
+    for label, curve in result.curves.items():
+        assert np.array_equal(curve.regret, fresh.curves[label].regret)
+
+
+def _curve(label, *totals):
+    return Curve(label, np.array([10, 100]), np.array(totals, dtype=float))
+
+
+CURVES = {
+    "low": _curve("low", [1, 2], [1, 2.2]),
+    "high": _curve("high", [3, 90], [3, 91]),
+}
+LINES = {"line": Line("line", np.array([10, 100]), np.array([5.0, 50.0]))}
+
+
+@pytest.mark.parametrize(
+    ("claim", "holds"),
+    [
+        ({"kind": "order", "curves": ["low", "high"], "at": 100}, True),
+        ({"kind": "order", "curves": ["high", "low"], "at": 100}, False),
+        ({"kind": "below", "curves": ["low", "high"], "from": 10}, True),
+        ({"kind": "below", "curves": ["high", "low"], "from": 10}, False),
+        ({"kind": "band", "curve": "low", "at": 100, "low": 0.02, "high": 0.022}, True),
+        ({"kind": "band", "curve": "low", "at": 100, "low": 0.0, "high": 0.01}, False),
+        ({"kind": "falls", "curve": "low", "from": 10, "factor": 0.5}, True),
+        ({"kind": "falls", "curve": "high", "from": 10, "factor": 0.5}, False),
+        ({"kind": "slope", "curve": "low", "high": 0.5}, True),
+        ({"kind": "slope", "curve": "high", "high": 0.5}, False),
+        ({"kind": "under-line", "curve": "low", "line": "line"}, True),
+        ({"kind": "under-line", "curve": "high", "line": "line"}, False),
+        ({"kind": "on-line", "curve": "low", "line": "line", "errors": 3.0}, False),
+        ({"kind": "on-line", "curve": "high", "line": "line", "errors": 1000.0}, True),
+    ],
+)
+def test_every_kind_of_claim_can_hold_and_fail(claim, holds):
+    assert judge({"text": "claim", **claim}, CURVES, LINES, {}).holds is holds
+
+
+def test_a_failed_claim_makes_the_command_fail(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from keyhole.cli import app
+
+    folder = tmp_path / "papers" / "wrong"
+    folder.mkdir(parents=True)
+    source = papers_folder() / "thesis-fig3.2"
+    (folder / "study.toml").write_text((source / "study.toml").read_text())
+    claim = ["[[claim]]", 'text="x"', 'kind="order"', 'curves = ["k = 1", "k = 10"]', "at = 9999"]
+    (folder / "expected.toml").write_text("\n".join(claim))
+    monkeypatch.setattr("keyhole.lab.study.papers_folder", lambda: tmp_path / "papers")
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, ["reproduce", "wrong", "--out", str(out)])
+    assert result.exit_code == 1
+    assert "FAIL" in result.stdout
+    assert Path(out / "verdicts.json").exists()
