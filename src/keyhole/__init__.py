@@ -3,9 +3,11 @@
 The public names; docs/ explains them, ``keyhole --help`` the command line.
 """
 
+from keyhole.comparators import best_fixed
 from keyhole.contracts import Feedback, Impression, Query
 from keyhole.errors import KeyholeError
-from keyhole.game import best_fixed, play, replay
+from keyhole.game import play
+from keyhole.log import Log, replay
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.rankers import (
     FTPL,
@@ -19,7 +21,7 @@ from keyhole.rankers import (
     RTopK,
 )
 from keyhole.reveals import REVEALS, Choice, Full, Top
-from keyhole.trace import Log, Trace
+from keyhole.trace import Trace
 from keyhole.worlds import (
     WORLDS,
     Choices,

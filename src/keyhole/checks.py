@@ -26,9 +26,9 @@ from keyhole.contracts import (
 )
 from keyhole.draw import REVEAL_STREAM, WORLD_STREAM, Draw, RelabelledDraw, stream_of
 from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput
-from keyhole.game import play, replay
+from keyhole.game import play
+from keyhole.log import Log, replay
 from keyhole.reveals import Full, Top
-from keyhole.trace import Log
 from keyhole.worlds import Flips
 
 _SEED = 11
@@ -153,7 +153,7 @@ def check_hidden_stays_hidden(ranker: Ranker, world: World, rounds: int) -> None
 def check_speeds_agree(ranker: Ranker, world: World, rounds: int) -> None:
     """Check that compiled, per-round and replayed games are the same, bit for bit."""
     reveal, by_hand = _reveal_for(ranker), ranker.fresh()
-    log = Log.of(play_by_hand(by_hand, world, reveal, rounds))
+    log = Log.of(by_hand, play_by_hand(by_hand, world, reveal, rounds))
     trace = play(
         ranker, world, reveal=reveal, rounds=rounds, seed=ranker.seed, runs=ranker.run + 1,
         measure=getattr(ranker, "measure", "DCG"), record=True,
@@ -221,7 +221,7 @@ def check_late_feedback(ranker: Ranker, world: World, rounds: int) -> None:
         waiting.append((impression, reveal(relevance, impression.ranking, round=t)))
         deliver(int(shuffle.integers(len(waiting) + 1)) if t % 7 == 0 else 0)
     deliver(len(waiting))
-    state, again = ranker.state_dict(), replay(ranker, Log.of(log)).state_dict()
+    state, again = ranker.state_dict(), replay(ranker, Log.of(ranker, log)).state_dict()
     _require(
         _same(state, again),
         f"Late and shuffled feedback must lead {_name(ranker)} to the state its log leads to.",

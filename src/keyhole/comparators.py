@@ -13,8 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.compiled import assemble, kernel, rare_kernel
-from keyhole.contracts import Measure, MeasureParams
-from keyhole.errors import FloatArray, IntArray
+from keyhole.contracts import Measure, MeasureParams, World, measure_work
+from keyhole.draw import WORLD_STREAM, Draw, stream_of
+from keyhole.errors import (
+    MAX_ROUND,
+    FloatArray,
+    IntArray,
+    InvalidInput,
+    check_integer,
+    check_seed,
+)
+from keyhole.measures import measure as named_measure
 from keyhole.rankers.fixed.enumerated import all_rankings
 from keyhole.sorting import SortWork, sort_descending, sort_work
 
@@ -132,3 +141,65 @@ def comparator_for(measure: Measure, n_items: int, binary: bool) -> Comparator:
         return Comparator("exhaustive", observe, _best_of_all, given, len(rankings))
     given = ComparatorParams(params, none, sign)
     return Comparator("none", _add_nothing, _unknown, given, 1)
+
+
+def _crowd_loop(relevance_of: Any, prepare: Any, observe: Any) -> Callable[..., None]:
+    def observe_rounds(
+        params: Any,
+        seed: int,
+        run: int,
+        rounds: int,
+        relevance: Any,
+        gains: Any,
+        sums: Any,
+        scratch: Any,
+    ) -> None:
+        world_params, measure_params, comparator_params = params
+        stream = stream_of(WORLD_STREAM, run)
+        for t in range(rounds):
+            relevance_of(world_params, Draw(seed, stream, t), relevance)
+            offset, norm = prepare(measure_params, relevance, gains, scratch)
+            observe(comparator_params, gains, offset, norm, sums)
+
+    return observe_rounds
+
+
+def best_fixed(
+    world: World,
+    *,
+    measure: str | Measure = "DCG",
+    rounds: int,
+    seed: int = 0,
+    run: int = 0,
+) -> IntArray:
+    """Return the best fixed ranking in hindsight of the users that a game would meet.
+
+    Worlds do not react to rankings, so it can be known before the game is played.
+
+    Examples
+    --------
+    >>> from keyhole import Flips, best_fixed
+    >>> sorted(best_fixed(Flips(5, n_relevant=2), rounds=200)[:2].tolist())
+    [3, 4]
+    """
+    measure = named_measure(measure)
+    comparator = comparator_for(measure, world.n_items, world.is_binary)
+    if comparator.kind == "none":
+        raise InvalidInput(
+            f"The best fixed ranking for {measure.label} is found by trying all rankings, which "
+            f"takes a list of at most {LARGEST_EXHAUSTIVE} items, got {world.n_items}."
+        )
+    sums = new_sums(comparator.n_sums)
+    prepare = measure.kernel_for(world.is_binary).prepare
+    observe_rounds = assemble(_crowd_loop, world.kernel.relevance, prepare, comparator.observe)
+    observe_rounds(
+        (world.params, measure.params(world.n_items), comparator.params),
+        check_seed(seed),
+        run,
+        check_integer(rounds, "`rounds`", at_least=1, at_most=world.length or MAX_ROUND - 1),
+        np.empty(world.n_items),
+        np.empty(world.n_items),
+        sums,
+        measure_work(world.n_items),
+    )
+    return comparator.best_ranking(sums.sums)

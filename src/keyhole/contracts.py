@@ -287,13 +287,15 @@ class Measure(ABC):
     """Value of an empty list; None where the formula itself gives one."""
 
     def __init__(self, cutoff: int | None = None, *, empty: float | None = None) -> None:
-        if cutoff is not None and not self.takes_cutoff:
-            raise InvalidInput(f"{self.name} takes no cutoff, got {cutoff!r}.")
+        if cutoff is not None:
+            self._check_takes_cutoff(cutoff)
         self.cutoff = (
             None if cutoff is None else check_integer(cutoff, f"cutoff of {self.name}", at_least=1)
         )
         if empty is not None and self.default_empty is None:
             raise InvalidInput(f"{self.name} has no rule for empty lists to change.")
+        if empty is not None and not isinstance(empty, int | float):
+            raise InvalidInput(f"`empty` of {self.name} must be a number, got {empty!r}.")
         self.empty = self.default_empty if empty is None else float(empty)
 
     @abstractmethod
@@ -303,7 +305,7 @@ class Measure(ABC):
     @property
     def max_grade(self) -> float:
         """The largest relevance the measure is defined for."""
-        return np.inf
+        return 1000.0 if self.exponential_gain else np.inf
 
     def is_gain_per_item(self, max_grade: float) -> bool:
         """Return whether gains are per item (M11) for grades up to ``max_grade``."""
@@ -325,7 +327,12 @@ class Measure(ABC):
 
     def __matmul__(self, cutoff: int) -> "Measure":
         """Return the measure cut off at a position: ``measure("NDCG") @ 10``."""
+        self._check_takes_cutoff(cutoff)
         return type(self)(cutoff, empty=self.empty)
+
+    def _check_takes_cutoff(self, cutoff: Any) -> None:
+        if not self.takes_cutoff:
+            raise InvalidInput(f"{self.name} takes no cutoff, got {cutoff!r}.")
 
     def __call__(self, relevance: ArrayLike, ranking: ArrayLike) -> float:
         """Return the value of one ranking (item at each position, best first)."""

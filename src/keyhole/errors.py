@@ -119,6 +119,8 @@ def check_relevance(relevance: ArrayLike, name: str = "relevance") -> FloatArray
         values = np.ascontiguousarray(relevance, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(f"{name} must be numbers in lists of one length.") from None
+    if values.ndim == 0 or np.ndim(relevance) == 0:
+        raise InvalidInput(f"{name} must be a list, got {relevance!r}.")
     bad = ~(np.isfinite(values) & (values >= 0))
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])

@@ -1,7 +1,7 @@
 """The game: rankers meet worlds, are shown what a reveal shows, and are judged by a measure.
 
-``play`` runs whole games in compiled code, many at once; ``replay`` rebuilds a ranker from
-a log. Both call the kernels that the per-round API calls.
+``play`` runs whole games in compiled code, many at once, and calls the kernels that the
+per-round API calls.
 """
 
 import os
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from threading import Event
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,14 +35,13 @@ from keyhole.errors import (
     check_integer,
     check_seed,
 )
+from keyhole.log import Log
 from keyhole.measures import measure as named_measure
 from keyhole.reveals import Full, Top
-from keyhole.trace import Log, Trace
+from keyhole.trace import Trace
 
 _SEGMENT_WORK = 4_000_000
 """Items ranked between two reports of progress: a fraction of a second."""
-
-R = TypeVar("R", bound=Ranker)
 
 
 class _Board(NamedTuple):
@@ -229,7 +228,7 @@ def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Event)
         np.empty(n_points if game.final else 0),
     )
     sums = new_sums(n_sums)
-    log = Log.empty(game.rounds if game.record else 0, n_items)
+    log = Log.empty(game.seed, run, game.rounds if game.record else 0, n_items)
     step = max(1, _SEGMENT_WORK // max(n_items, n_sums))
     for first in range(0, game.rounds, step):
         if stop.is_set():
@@ -388,123 +387,3 @@ def _play_runs(
                 pool.shutdown(wait=True, cancel_futures=True)
         tell()
         return [future.result() for future in futures]
-
-
-def best_fixed(
-    world: World,
-    *,
-    measure: str | Measure = "DCG",
-    rounds: int,
-    seed: int = 0,
-    run: int = 0,
-) -> IntArray:
-    """Return the best fixed ranking in hindsight of the users that a game would meet.
-
-    Worlds do not react to rankings, so it can be known before the game is played.
-
-    Examples
-    --------
-    >>> from keyhole import Flips, best_fixed
-    >>> sorted(best_fixed(Flips(5, n_relevant=2), rounds=200)[:2].tolist())
-    [3, 4]
-    """
-    measure = named_measure(measure)
-    comparator = comparator_for(measure, world.n_items, world.is_binary)
-    if comparator.kind == "none":
-        raise InvalidInput(
-            f"The best fixed ranking for {measure.label} is found by trying all rankings, which "
-            f"takes a list of at most 8 items, got {world.n_items}."
-        )
-    sums = new_sums(comparator.n_sums)
-    prepare = measure.kernel_for(world.is_binary).prepare
-    observe_rounds = assemble(_crowd_loop, world.kernel.relevance, prepare, comparator.observe)
-    observe_rounds(
-        (world.params, measure.params(world.n_items), comparator.params),
-        check_seed(seed),
-        run,
-        check_integer(rounds, "`rounds`", at_least=1, at_most=world.length or MAX_ROUND - 1),
-        np.empty(world.n_items),
-        np.empty(world.n_items),
-        sums,
-        measure_work(world.n_items),
-    )
-    return comparator.best_ranking(sums.sums)
-
-
-def _crowd_loop(relevance_of: Any, prepare: Any, observe: Any) -> Callable[..., None]:
-    def observe_rounds(
-        params: Any,
-        seed: int,
-        run: int,
-        rounds: int,
-        relevance: Any,
-        gains: Any,
-        sums: Any,
-        scratch: Any,
-    ) -> None:
-        world_params, measure_params, comparator_params = params
-        stream = stream_of(WORLD_STREAM, run)
-        for t in range(rounds):
-            relevance_of(world_params, Draw(seed, stream, t), relevance)
-            offset, norm = prepare(measure_params, relevance, gains, scratch)
-            observe(comparator_params, gains, offset, norm, sums)
-
-    return observe_rounds
-
-
-def _log_loop(update: Any) -> Callable[..., None]:
-    def update_all(
-        params: Any, state: Any, work: Any, seed: int, stream: int, features: Any, log: Any
-    ) -> None:
-        for row in range(log.rounds.shape[0]):
-            update(
-                params,
-                state,
-                Draw(seed, stream, log.rounds[row]),
-                features,
-                log.rankings[row],
-                log.explored[row],
-                log.propensities[row],
-                log.values[row],
-                work,
-            )
-
-    return update_all
-
-
-def replay(ranker: R, log: Log) -> R:
-    """Return a fresh ranker brought to the state that the updates of a log lead to.
-
-    The log's order is the order of the updates; the rounds in it may come late or shuffled.
-
-    Examples
-    --------
-    >>> from keyhole import Flips, RTopK, play, replay
-    >>> ranker = RTopK(5, horizon=1000)
-    >>> trace = play(ranker, Flips(5, n_relevant=2), rounds=1000, record=True)
-    >>> again = replay(ranker, trace.logs[0])
-    >>> bool((again.state.scores == trace.states[0]["scores"]).all())
-    True
-    """
-    fresh = ranker.fresh()
-    if log.rankings.ndim != 2 or log.rankings.shape[1] != ranker.n_items:
-        raise InvalidInput(
-            f"The log must be of lists of {ranker.n_items} items, got shape {log.rankings.shape}."
-        )
-    if bool(np.isnan(log.values[:, : ranker.depth]).any()):
-        raise FeedbackTooSmall(
-            f"{type(ranker).__name__} needs the relevance of the first {ranker.depth} positions, "
-            f"but the log hides some of them."
-        )
-    assemble(_log_loop, fresh.kernel.update)(
-        fresh.params,
-        fresh.state,
-        fresh.kernel.work(fresh.params, fresh.n_items),
-        fresh.seed,
-        stream_of(RANKER_STREAM, fresh.run),
-        no_features(fresh.n_items),
-        log,
-    )
-    if len(log.rounds):
-        fresh.next_round = int(log.rounds.max()) + 1
-    return fresh

@@ -1,77 +1,15 @@
-"""What a game leaves behind: curves of score and regret, and logs to replay."""
+"""What a game leaves behind: curves of score and regret."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.contracts import Feedback, Impression, Query
-from keyhole.errors import FloatArray, IntArray, InvalidInput
+from keyhole.errors import FloatArray, IntArray
+from keyhole.log import Log
 
 _FITTED_FROM = 0.1
 _RESAMPLES = 1000
-
-
-class Log(NamedTuple):
-    """Impressions and feedback, one row each, in the order in which updates were made."""
-
-    rounds: IntArray
-    rankings: IntArray
-    explored: Any
-    propensities: FloatArray
-    values: FloatArray
-
-    @classmethod
-    def empty(cls, length: int, n_items: int) -> "Log":
-        """Return a log with room for ``length`` rounds."""
-        return cls(
-            np.zeros(length, np.int64),
-            np.zeros((length, n_items), np.int64),
-            np.zeros(length, np.bool_),
-            np.zeros(length),
-            np.full((length, n_items), np.nan),
-        )
-
-    @classmethod
-    def of(cls, pairs: Sequence[tuple[Impression, Feedback]]) -> "Log":
-        """Return the log of impressions and feedback collected round by round."""
-        if not pairs:
-            raise InvalidInput("A log must have at least one impression.")
-        shown, seen = zip(*pairs, strict=True)
-        return cls(
-            np.array([i.round for i in shown], dtype=np.int64),
-            np.array([i.ranking for i in shown], dtype=np.int64),
-            np.array([i.explored for i in shown], dtype=np.bool_),
-            np.array([i.propensity for i in shown], dtype=np.float64),
-            np.array([f.values for f in seen], dtype=np.float64),
-        )
-
-    def pair(self, row: int) -> tuple[Impression, Feedback]:
-        """Return one row as the objects of the per-round API."""
-        ranking = self.rankings[row]
-        impression = Impression(
-            int(self.rounds[row]),
-            Query(len(ranking)),
-            ranking,
-            bool(self.explored[row]),
-            float(self.propensities[row]),
-        )
-        return impression, Feedback(self.values[row])
-
-    def save(self, path: Path | str) -> None:
-        """Write the log as plain arrays (.npz)."""
-        np.savez_compressed(path, **self._asdict())
-
-    @classmethod
-    def load(cls, path: Path | str) -> "Log":
-        """Read a log written by :meth:`save`."""
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                return cls(**{name: arrays[name] for name in cls._fields})
-        except (OSError, KeyError, ValueError) as error:
-            raise InvalidInput(f"{path} must be a log saved by Log.save: {error}") from None
 
 
 class Estimate(NamedTuple):

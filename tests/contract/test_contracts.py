@@ -1,6 +1,7 @@
 """The contract suite: every row of every table, every check."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,43 +31,44 @@ from keyhole.worlds import (
     Switching,
 )
 
+MAKE: dict[str, Any] = dict(RANKERS)  # each with options of its own
 TABLE = np.random.default_rng(5).integers(0, 4, size=(300, 5)).astype(float)
 GRADED = Ratings(TABLE)
 
-RANKER_EXAMPLES: dict[str, list[tuple[str, Callable[[], Ranker], World]]] = {
+RANKER_EXAMPLES: dict[str, list[tuple[str, Callable[..., Ranker], World | None]]] = {
     "rtopk": [
         *(
-            (name, lambda name=name: RANKERS["rtopk"](5, horizon=120, k=2, subroutine=name), None)
+            (name, lambda name=name: MAKE["rtopk"](5, horizon=120, k=2, subroutine=name), None)
             for name in SUBROUTINES
         ),
-        ("top 1", lambda: RANKERS["rtopk"](5, horizon=100, k=1, measure="SumLoss", run=1), None),
-        ("everything seen", lambda: RANKERS["rtopk"](4, horizon=90, k=4), None),
-        ("random rest", lambda: RANKERS["rtopk"](5, horizon=100, k=2, rest="random"), None),
-        ("fixed cells", lambda: RANKERS["rtopk"](5, horizon=100, k=2, partition="fixed"), None),
-        ("unknown horizon", lambda: RANKERS["rtopk"](3, k=1, measure="Precision@2"), None),
-        ("short horizon", lambda: RANKERS["rtopk"](5, horizon=20, k=2), None),
-        ("graded", lambda: RANKERS["rtopk"](5, horizon=100, k=2, max_grade=3), GRADED),
-        ("long list", lambda: RANKERS["rtopk"](60, horizon=120, k=7), None),
+        ("top 1", lambda: MAKE["rtopk"](5, horizon=100, k=1, measure="SumLoss", run=1), None),
+        ("everything seen", lambda: MAKE["rtopk"](4, horizon=90, k=4), None),
+        ("random rest", lambda: MAKE["rtopk"](5, horizon=100, k=2, rest="random"), None),
+        ("fixed cells", lambda: MAKE["rtopk"](5, horizon=100, k=2, partition="fixed"), None),
+        ("unknown horizon", lambda: MAKE["rtopk"](3, k=1, measure="Precision@2"), None),
+        ("short horizon", lambda: MAKE["rtopk"](5, horizon=20, k=2), None),
+        ("graded", lambda: MAKE["rtopk"](5, horizon=100, k=2, max_grade=3), GRADED),
+        ("long list", lambda: MAKE["rtopk"](60, horizon=120, k=7), None),
     ],
     "ftpl": [
-        ("DCG", lambda: RANKERS["ftpl"](5, horizon=100), None),
-        ("unknown horizon", lambda: RANKERS["ftpl"](5, measure="PairwiseLoss", seed=3), None),
+        ("DCG", lambda: MAKE["ftpl"](5, horizon=100), None),
+        ("unknown horizon", lambda: MAKE["ftpl"](5, measure="PairwiseLoss", seed=3), None),
     ],
     "onlinerank": [
-        (name, lambda name=name: RANKERS["onlinerank"](5, horizon=50, sampler=name), None)
+        (name, lambda name=name: MAKE["onlinerank"](5, horizon=50, sampler=name), None)
         for name in SUBROUTINES
         if name != "ftpl"
     ],
     "hedge": [
-        ("AP", lambda: RANKERS["hedge"](4, horizon=100, measure="AP"), None),
-        ("graded", lambda: RANKERS["hedge"](5, horizon=50, measure="NDCG", max_grade=3), GRADED),
+        ("AP", lambda: MAKE["hedge"](4, horizon=100, measure="AP"), None),
+        ("graded", lambda: MAKE["hedge"](5, horizon=50, measure="NDCG", max_grade=3), GRADED),
     ],
     "forecaster": [
-        ("top 1", lambda: RANKERS["forecaster"](4, horizon=100, measure="DCG"), None),
-        ("top 2", lambda: RANKERS["forecaster"](3, horizon=50, k=2, measure="AUC"), None),
+        ("top 1", lambda: MAKE["forecaster"](4, horizon=100, measure="DCG"), None),
+        ("top 2", lambda: MAKE["forecaster"](3, horizon=50, k=2, measure="AUC"), None),
     ],
-    "random": [("random", lambda: RANKERS["random"](5), None)],
-    "fixed": [("fixed", lambda: RANKERS["fixed"](5, ranking=[3, 1, 4, 0, 2]), None)],
+    "random": [("random", lambda: MAKE["random"](5), None)],
+    "fixed": [("fixed", lambda: MAKE["fixed"](5, ranking=[3, 1, 4, 0, 2]), None)],
 }
 EXAMPLES = [
     pytest.param(row, label, make, world, id=f"{row}-{label}".replace(" ", "-"))
@@ -152,14 +154,14 @@ def test_world(given):
 def test_thread_count_changes_nothing():
     from keyhole.game import play
 
-    ranker, crowd = RANKERS["rtopk"](5, horizon=120, k=2), Flips(5, n_relevant=1)
+    ranker, crowd = MAKE["rtopk"](5, horizon=120, k=2), Flips(5, n_relevant=1)
     traces = [play(ranker, crowd, rounds=120, runs=7, n_threads=n) for n in (1, 2, 5)]
     for trace in traces[1:]:
         assert np.array_equal(trace.scores, traces[0].scores)
         assert np.array_equal(trace.best, traces[0].best)
 
 
-def _broken(**kernels: Callable) -> Ranker:
+def _broken(**kernels: Callable[..., Any]) -> Ranker:
     """Return a random ranker with some of its kernels replaced by plain Python."""
 
     class Broken(Random):

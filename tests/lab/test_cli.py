@@ -190,7 +190,7 @@ def test_help_teaches(command):
 
 
 def test_the_installed_command_and_missing_extras():
-    command = [Path(sys.executable).parent / "keyhole", "--version"]
+    command = [str(Path(sys.executable).parent / "keyhole"), "--version"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stdout.startswith("keyhole ")
     code = "import sys; sys.modules['typer'] = None\nfrom keyhole.__main__ import main\nmain()"

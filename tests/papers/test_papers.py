@@ -53,7 +53,8 @@ def test_missing_data_is_skipped_with_a_reason(tmp_path, monkeypatch):
 
 def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path, monkeypatch):
     study = find_study("thesis-fig3.2")
-    real, played = lab_run.play_game, []
+    real = lab_run.play_game
+    played: list[int] = []
 
     def interrupted(game, progress=None):
         if len(played) == 2:
@@ -66,9 +67,12 @@ def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path, monkeypatch)
         reproduce(study, tmp_path)
     assert not (tmp_path / "curves.csv").exists()
     resumed = []
-    monkeypatch.setattr(
-        lab_run, "play_game", lambda game, p=None: (resumed.append(game.spec.top), real(game, p))[1]
-    )
+
+    def noted(game, progress=None):
+        resumed.append(game.spec.top)
+        return real(game, progress)
+
+    monkeypatch.setattr(lab_run, "play_game", noted)
     result = reproduce(study, tmp_path)
     assert played == [1, 5]
     assert resumed == [10]

@@ -22,7 +22,7 @@ def write(tmp_path):
 def test_ratings_are_relevance_by_default(write):
     table = read_ratings(write("tea, coffee\n1,2.5\n0,4\n"))
     assert table.item_names == ("tea", "coffee")
-    assert np.array_equal(table.values, [[1, 2.5], [0, 4]])
+    assert np.array_equal(table.values, [[1.0, 2.5], [0.0, 4.0]])
 
 
 def test_gzip_quotes_byte_order_mark_and_blank_lines(tmp_path):

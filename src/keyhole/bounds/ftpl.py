@@ -62,12 +62,13 @@ def constants(
             f"InversionLoss, DCG or Precision), got {measure.label} with max_grade={max_grade:g}."
         )
     gain = largest_gain(measure, max_grade)
-    weights = np.sort(np.abs(measure.weights(n_items)))
+    weights = np.sort(measure.weights(n_items))
     if tight:
         diameter = float(np.maximum(weights - weights[::-1], 0.0).sum())
+        reward = max(float(weights[weights > 0].sum()), -float(weights[weights < 0].sum()))
         # All weights equal: every ranking is the same, but the tuning divides by D.
-        return Constants(max(diameter, 1e-12), gain * float(weights.sum()), gain * n_items)
-    diameter = float(np.count_nonzero(weights) * weights[-1])
+        return Constants(max(diameter, 1e-12), gain * reward, gain * n_items)
+    diameter = float(np.count_nonzero(weights) * np.abs(weights).max())
     return Constants(diameter, gain * diameter, gain * n_items)
 
 

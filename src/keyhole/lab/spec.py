@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from keyhole.comparators import best_fixed
 from keyhole.contracts import Measure, Ranker, Reveal, World
 from keyhole.data import read_ratings
 from keyhole.errors import InvalidInput, KeyholeError, check_choice, check_integer
-from keyhole.game import best_fixed
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, Fixed
 from keyhole.reveals import REVEALS, Full, Top

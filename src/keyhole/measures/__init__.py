@@ -1,5 +1,6 @@
 """How a ranking is judged: one file per measure, one row each in MEASURES."""
 
+import inspect
 from typing import Any
 
 from keyhole.contracts import Measure
@@ -60,9 +61,12 @@ cutoff 10, empty list 1)
         return name
     base, at, cutoff = str(name).partition("@")
     cls = MEASURES[check_choice(base, "measure", MEASURES)]
+    for option in options:
+        known = [n for n in inspect.signature(cls).parameters if n != "cutoff"]
+        check_choice(option, f"option of {base}", known)
     if not at:
         return cls(**options)
-    if not cutoff.isdecimal():
+    if not (cutoff.isascii() and cutoff.isdecimal()):
         raise InvalidInput(f"cutoff of measure {name!r} must be a whole number after the @.")
     return cls(check_integer(int(cutoff), f"cutoff of {base}", at_least=1), **options)
 

@@ -90,11 +90,16 @@ class LinearMeasure(Measure):
 
     def __init__(self, weights: ArrayLike, *, gain: str = "identity") -> None:
         super().__init__()
-        self._weights = np.ascontiguousarray(weights, dtype=np.float64)
-        steps = np.diff(self._weights)
-        monotone = bool((steps <= 0).all() or (steps >= 0).all())
-        if self._weights.ndim != 1 or not monotone or not np.isfinite(self._weights).all():
-            raise InvalidInput("`weights` of LinearMeasure must be finite and monotone.")
+        try:
+            self._weights = np.array(weights, dtype=np.float64)
+            steps = np.diff(self._weights)
+            usable = self._weights.ndim == 1 and bool(np.isfinite(self._weights).all())
+        except (TypeError, ValueError):
+            usable = False
+        if not usable or not self._weights.size or bool((steps < 0).any() and (steps > 0).any()):
+            raise InvalidInput(
+                "`weights` of LinearMeasure must be finite numbers that never rise or never fall."
+            )
         check_choice(gain, "`gain` of LinearMeasure", _GAINS)
         # An instance of this class is a measure of its own, so these vary with it.
         self.gain = gain  # type: ignore[misc]

@@ -136,14 +136,16 @@ class Hopeless(Outcomes):
     n_items
         3 for the pairs ``table-b1`` and ``worst-three``, 2 to 12 for the others.
     pair
-        ``table-b1`` and ``worst-three`` (X3, NDCG, k=1), ``swap`` (X4, k up to m-2) or
-        ``parity`` (X4, k up to m-1).
+        ``table-b1`` and ``worst-three`` (X3, k=1) or ``swap`` (X4, k up to m-2), which are
+        hopeless for NDCG; ``parity`` (X4, k up to m-1), which is so for surrogates calibrated
+        to it.
     side
         Which of the two distributions the world draws from: 0 or 1.
 
     Notes
     -----
-    Against such a pair every ranker of NDCG has linear regret on at least one side.
+    What is revealed has the same law on both sides, so no ranker can suit its rankings to the
+    side it is on, and its regret is linear on at least one.
 
     Examples
     --------

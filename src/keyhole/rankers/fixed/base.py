@@ -98,7 +98,7 @@ class FixedListRanker(Ranker):
         self.horizon = (
             self.unknown_horizon
             if horizon is None
-            else check_integer(horizon, f"`horizon` of {name}", at_least=1)
+            else check_integer(horizon, f"`horizon` of {name}", at_least=1, at_most=MAX_ROUND)
         )
         self.k = check_integer(
             game.get("k", 1), f"`k` of {name}", at_least=1, at_most=self.n_items, bound="n_items="

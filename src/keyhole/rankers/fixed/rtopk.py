@@ -98,12 +98,18 @@ def _make_plan(params: Any, draw: Any, work: RTopKWork) -> None:
     epoch = epoch_of(params.epochs, draw.round)
     begin = params.epochs.starts[epoch]
     length = params.epochs.starts[epoch + 1] - begin
-    # Blocks differ in length by at most one round (R7). An epoch shorter than the number
-    # of cells is one block without exploration (R8).
+    # Blocks differ in length by at most one round, the longer ones first (R7). An epoch shorter
+    # than the number of cells is one block without exploration (R8).
     n_blocks = max(params.epochs.n_blocks[epoch], 1)
-    block = ((draw.round - begin + 1) * n_blocks - 1) // length
-    first = begin + block * length // n_blocks
-    end = begin + (block + 1) * length // n_blocks
+    short, n_long = length // n_blocks, length % n_blocks
+    place = draw.round - begin
+    if place < n_long * (short + 1):
+        first = begin + place // (short + 1) * (short + 1)
+        end = first + short + 1
+    else:
+        begin += n_long * (short + 1)
+        first = begin + (draw.round - begin) // short * short
+        end = first + short
     n_cells = params.n_cells if params.epochs.n_blocks[epoch] > 0 else 0
     header[0], header[1], header[2] = draw.seed, draw.stream, first
     header[3], header[4], header[5] = end, epoch, n_cells

@@ -17,6 +17,8 @@ from keyhole.sorting import SortWork, sort_descending, sort_work
 
 FTPL, PLACKETT_LUCE, QUICKSORT, REVERSE_PLACKETT_LUCE = 0, 1, 2, 3
 
+_LARGEST_EXPONENT = 700.0
+
 # Uses of the ranker's draws; other files of the package take numbers below NOISE.
 NOISE, COINS = 16, 17
 
@@ -59,7 +61,8 @@ def _quicksort(rate: float, scores: Any, draw: Any, out: Any, work: ProposalWork
             item = out[place]
             if item == pivot:
                 continue
-            chance = 1.0 / (1.0 + math.exp(rate * (scores[pivot] - scores[item])))
+            behind = min(rate * (scores[pivot] - scores[item]), _LARGEST_EXPONENT)
+            chance = 1.0 / (1.0 + math.exp(behind))
             if uniform(draw, COINS + depth, item) < chance:
                 out[low + n_left] = item
                 n_left += 1

@@ -1,0 +1,47 @@
+"""Interpreted kernels give the bits that compiled ones give."""
+
+import os
+import subprocess
+import sys
+
+GAMES = """
+import hashlib, warnings
+import numpy as np
+warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
+from keyhole import *
+crowd = Flips(6, n_relevant=2)
+games = [
+    (RTopK(6, horizon=60, k=2, subroutine=name), crowd, "DCG") for name in SUBROUTINES
+] + [
+    (FTPL(6, horizon=60, measure="SumLoss"), Switching(6, n_relevant=2, period=9), "SumLoss"),
+    (OnlineRank(6, horizon=60, n_chosen=1, sampler="quicksort"), Choices(6), "InversionLoss"),
+    (RTopK(60, horizon=90, k=7), Gaussian(60), "NDCG@10"),
+    (Hedge(3, horizon=60, measure="AP"), Flips(3), "AP"),
+    (Forecaster(3, horizon=60), Hopeless(), "DCG"),
+]
+digest = hashlib.sha256()
+for ranker, world, measure in games:
+    trace = play(ranker, world, measure=measure, rounds=60, record=True)
+    for array in (trace.scores, trace.best, *trace.states[0].values(), *trace.logs[0][2:]):
+        digest.update(np.ascontiguousarray(array).tobytes())
+print(digest.hexdigest())
+"""
+
+
+def _digest(**environment):
+    ran = subprocess.run(
+        [sys.executable, "-c", GAMES],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def test_interpreted_and_compiled_games_are_the_same():
+    compiled = _digest()
+    assert len(compiled) == 64
+    assert _digest(NUMBA_DISABLE_JIT="1") == compiled
+    assert _digest(NUMBA_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1") == compiled
