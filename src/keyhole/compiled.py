@@ -70,27 +70,6 @@ class _PackageCache(FunctionCache):
         super()._save_overload(sig, data)
 
 
-def _compile(function: F, parts: tuple[str, ...] | None, **flags: Any) -> F:
-    compiled: Any = numba.njit(**_FLAGS, **flags)(function)
-    if parts is not None and isinstance(compiled, Dispatcher):  # it is not with NUMBA_DISABLE_JIT
-        compiled._cache = _PackageCache(function, parts)  # type: ignore[attr-defined]
-    return cast(F, compiled)
-
-
-def kernel(function: F) -> F:
-    """Compile a kernel that every round calls.
-
-    It is inlined wherever it is called: handing over a few dozen arrays takes longer than
-    ranking a short list.
-    """
-    return _compile(function, (), forceinline=True)
-
-
-def rare_kernel(function: F) -> F:
-    """Compile a kernel that few rounds call, or that works long; it is not inlined."""
-    return _compile(function, ())
-
-
 _assembled: dict[Callable[..., Any], str] = {}
 
 
@@ -104,6 +83,32 @@ def _lasting_name(function: Callable[..., Any]) -> str | None:
         return _assembled[function]
     name = f"{function.__module__}.{function.__qualname__}"
     return name if name.startswith("keyhole.") and "<locals>" not in name else None
+
+
+def _own(function: Callable[..., Any]) -> tuple[str, ...] | None:
+    """Return the parts of a kernel: none, or None if it is not the package's and not cached."""
+    return None if _lasting_name(function) is None else ()
+
+
+def _compile(function: F, parts: tuple[str, ...] | None, **flags: Any) -> F:
+    compiled: Any = numba.njit(**_FLAGS, **flags)(function)
+    if parts is not None and isinstance(compiled, Dispatcher):  # it is not with NUMBA_DISABLE_JIT
+        compiled._cache = _PackageCache(function, parts)  # type: ignore[attr-defined]
+    return cast(F, compiled)
+
+
+def kernel(function: F) -> F:
+    """Compile a kernel that every round calls.
+
+    It is inlined wherever it is called: handing over a few dozen arrays takes longer than
+    ranking a short list.
+    """
+    return _compile(function, _own(function), forceinline=True)
+
+
+def rare_kernel(function: F) -> F:
+    """Compile a kernel that few rounds call, or that works long; it is not inlined."""
+    return _compile(function, _own(function))
 
 
 @cache

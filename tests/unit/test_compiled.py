@@ -58,6 +58,7 @@ def test_changing_a_callee_recompiles_its_callers(tmp_path):
     assert _shifted(package, cache) == 2.0
     callee = package / "measures" / "linear.py"
     source = callee.read_text()
-    assert source.count("    total = offset\n") == 1
-    callee.write_text(source.replace("    total = offset\n", "    total = offset + 100.0\n"))
+    line = "    return (lane_0 + lane_1) + (lane_2 + lane_3)\n"
+    assert source.count(line) == 1
+    callee.write_text(source.replace(line, line.rstrip() + " + 100.0\n"))
     assert _shifted(package, cache) == 102.0

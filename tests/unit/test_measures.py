@@ -228,7 +228,7 @@ def test_m11_generic_linear_measure(name, weights, gain):
 
 @pytest.mark.parametrize("weights", [[1, 3, 2], [1, math.nan, 0], [math.inf, 1, 0], [[1, 0]]])
 def test_linear_measure_refuses_weights(weights):
-    with pytest.raises(InvalidInput, match="must be finite and monotone"):
+    with pytest.raises(InvalidInput, match="must be finite numbers that never rise or never fall"):
         LinearMeasure(weights)
 
 

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from keyhole.contracts import Measure, MeasureKernel
 from keyhole.errors import FloatArray
-from keyhole.measures.linear import exponential_gains, linear_score, log_discounts
+from keyhole.measures.linear import copy_gains, exponential_gains, linear_score, log_discounts
 
 
 class DCG(Measure):
@@ -32,6 +32,10 @@ class DCG(Measure):
         weights = log_discounts(n_items)
         weights[self.cutoff or n_items :] = 0.0
         return weights
+
+    def kernel_for(self, binary: bool) -> MeasureKernel:
+        # 2^r - 1 is r for r in {0, 1}.
+        return MeasureKernel(copy_gains, linear_score) if binary else self.kernel
 
     def is_linear(self, binary: bool) -> bool:
         return True

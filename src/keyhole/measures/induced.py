@@ -6,7 +6,7 @@ from keyhole.compiled import kernel
 from keyhole.contracts import MeasureKernel
 from keyhole.errors import FloatArray
 from keyhole.measures.ap import AP, average_precision, relevant_gains
-from keyhole.measures.linear import fill_exponential
+from keyhole.measures.linear import fill_exponential, linear_score
 from keyhole.measures.ndcg import NDCG, ideal_dcg
 
 
@@ -15,15 +15,6 @@ def _ndcg_losses(params: Any, relevance: Any, gains: Any, work: Any) -> tuple[fl
     fill_exponential(relevance, gains)
     norm = -ideal_dcg(params, gains, work)  # the weights are those of DCG, negated
     return (norm, norm) if norm > 0.0 else (1.0 - params.empty, 1.0)
-
-
-@kernel
-def _shortfall(params: Any, gains: Any, offset: float, norm: float, ranking: Any) -> float:
-    # DCG is summed as the ideal one was, so that the best ranking has no loss to the last bit.
-    total = 0.0
-    for position in range(params.depth):
-        total -= params.weights[position] * gains[ranking[position]]
-    return (offset - total) / norm
 
 
 @kernel
@@ -41,7 +32,7 @@ class NDCGLoss(NDCG):
     """
 
     name: ClassVar[str] = "NDCGLoss"
-    kernel = MeasureKernel(_ndcg_losses, _shortfall)
+    kernel = MeasureKernel(_ndcg_losses, linear_score)
     is_loss: ClassVar[bool] = True
     discount: ClassVar[str] = "1 less NDCG; the empty value is that of NDCG"
 

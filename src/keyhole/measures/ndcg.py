@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from keyhole.compiled import kernel
 from keyhole.contracts import MeasureKernel
 from keyhole.measures.dcg import DCG
-from keyhole.measures.linear import fill_exponential, linear_score
+from keyhole.measures.linear import fill_exponential, linear_score, weighted_sum
 from keyhole.sorting import sort_descending
 
 
@@ -13,10 +13,7 @@ from keyhole.sorting import sort_descending
 def ideal_dcg(params: Any, gains: Any, work: Any) -> float:
     """Return Z: the DCG of the best ranking."""
     sort_descending(gains, work.order, work.sort)
-    total = 0.0
-    for position in range(params.depth):
-        total += params.weights[position] * gains[work.order[position]]
-    return total
+    return weighted_sum(params, gains, work.order)
 
 
 @kernel
@@ -49,3 +46,6 @@ class NDCG(DCG):
     discount: ClassVar[str] = "1/log2(1+p), over that of the best ranking"
     gain_per_item: ClassVar[bool] = False
     default_empty: ClassVar[float | None] = 1.0
+
+    def kernel_for(self, binary: bool) -> MeasureKernel:
+        return self.kernel

@@ -165,17 +165,19 @@ def _explore(params: Any, draw: Any, cell: int, out: Any, work: RTopKWork) -> No
     first, end = cell * params.k, min((cell + 1) * params.k, n_items)
     for place in range(first, end):
         work.in_cell[work.items[place]] = True
-    top, rest = 0, end - first
-    for position in range(n_items):
+    n_shown = end - first
+    # What lies below the last item of the cell stays where it is.
+    top = position = 0
+    while top < n_shown:
         item = out[position]
         if work.in_cell[item]:
             work.order[top] = item
             top += 1
         else:
-            work.order[rest] = item
-            rest += 1
-    for position in range(n_items):
-        out[position] = work.order[position]
+            work.order[n_shown + position - top] = item
+        position += 1
+    for place in range(position):
+        out[place] = work.order[place]
     for place in range(first, end):
         work.in_cell[work.items[place]] = False
 

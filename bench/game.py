@@ -1,0 +1,243 @@
+"""Rounds per second of the game, as ratios measured in one run.
+
+Contenders take turns and every ratio is the median over the turns, so that a busy machine
+slows all of them alike. One thread is timed by its CPU time; several by the clock.
+"""
+
+import argparse
+import math
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from statistics import median
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from bench import memory
+from bench.plain import play_plain
+from bench.report import Report
+from bench.setup import Setup
+from bench.tight import Tight, tight_loop
+from keyhole import FTPL, Flips, Forecaster, Hedge, OnlineRank, Random, RTopK, play
+from keyhole.contracts import Ranker
+from keyhole.game import n_cores
+
+SAME = 1e-9
+ALIKE = 0.05
+# Items, rounds, share of the tight loop, multiple of NumPy. The lengths keep the 200 sorts of
+# the regret curve below a few per cent.
+GAMES = ((20, 100_000, 0.4, 30.0), (1000, 40_000, 0.6, 5.0))
+SIZES = (10, 30, 100, 300, 1000, 3000, 10_000)
+SCALING_FROM, SCALING_BAR = 100, 1.5
+GROWTH_BAR = 1024.0  # KiB; a byte per round would be ten times as much
+RUNS, RUN_ROUNDS = 1000, 10_000
+SPEED_UP_PER_CORE = 0.8
+
+
+def in_turns(
+    contenders: Mapping[str, Callable[[], Any]], turns: int, clock: Callable[[], float]
+) -> dict[str, list[float]]:
+    """Time contenders in turns; the first of a turn is another one each time."""
+    names, seconds = list(contenders), {name: list[float]() for name in contenders}
+    for turn in range(turns):
+        shift = turn % len(names)
+        for name in names[shift:] + names[:shift]:
+            began = clock()
+            contenders[name]()
+            seconds[name].append(clock() - began)
+    return seconds
+
+
+def ratio(slow: Sequence[float], fast: Sequence[float]) -> float:
+    """Return the median over the turns of how many times faster ``fast`` is."""
+    return median(s / f for s, f in zip(slow, fast, strict=True))
+
+
+def check_same_work(tight: Tight, setup: Setup) -> float:
+    """Return by how much the tight loop's curve differs; raise unless it plays the same game."""
+    ours, theirs = setup.play(), tight.play(setup)
+    gaps = [
+        np.abs(mine[0] / other - 1.0).max()
+        for mine, other in ((ours.scores, theirs.scores), (ours.best, theirs.best))
+    ]
+    if not max(gaps) <= SAME:
+        raise SystemExit(
+            f"{tight.name} must play keyhole's game: with {setup.n_items} items its curves differ "
+            f"by {max(gaps):.1e} (relative), more than {SAME:g}. No speed was measured."
+        )
+    plain = play_plain(setup).scores[-1]
+    if not abs(plain / ours.scores[0, -1] - 1.0) <= ALIKE:
+        raise SystemExit(
+            f"The NumPy loop must play keyhole's game: with {setup.n_items} items it scored "
+            f"{plain:.0f}, keyhole {ours.scores[0, -1]:.0f}. No speed was measured."
+        )
+    return float(max(gaps))
+
+
+def contend(report: Report, tight: Tight, console: Console, turns: int) -> None:
+    """Compare keyhole with the tight loop and with NumPy."""
+    for n_items, rounds, share, multiple in GAMES:
+        setup = Setup(n_items, rounds)
+        gap = check_same_work(tight, setup)
+        console.print(
+            f"m={n_items}: {tight.name} plays the same game; its curves differ by {gap:.1e}."
+        )
+        contenders: dict[str, Callable[[], Any]] = {
+            "keyhole": setup.play,
+            tight.name: partial(tight.play, setup),
+            "NumPy loop": partial(play_plain, setup),
+        }
+        seconds = in_turns(contenders, turns, time.thread_time)
+        for name, spent in seconds.items():
+            report.contenders.append(
+                {
+                    "items": n_items,
+                    "rounds": setup.rounds,
+                    "contender": name,
+                    "ns": median(spent) / setup.rounds * 1e9,
+                    "keyhole": ratio(spent, seconds["keyhole"]),
+                }
+            )
+        mine, ns = (
+            seconds["keyhole"],
+            {n: median(s) / setup.rounds * 1e9 for n, s in seconds.items()},
+        )
+        report.at_least(
+            f"share of the tight loop's rounds/s, m={n_items}",
+            f"{ns['keyhole']:,.0f} against {ns[tight.name]:,.0f} ns/round",
+            ratio(seconds[tight.name], mine),
+            share,
+        )
+        report.at_least(
+            f"times the NumPy loop, m={n_items}",
+            f"{ns['keyhole']:,.0f} against {ns['NumPy loop']:,.0f} ns/round",
+            ratio(seconds["NumPy loop"], mine),
+            multiple,
+        )
+
+
+def scale(report: Report, turns: int) -> None:
+    """Measure how the cost of a round grows with the list."""
+    work = 4_000_000 if report.quick else 20_000_000
+    setups = {m: Setup(m, max(work // m, m)) for m in SIZES}
+    seconds = in_turns({str(m): s.play for m, s in setups.items()}, turns, time.thread_time)
+    cost = {m: median(seconds[str(m)]) / s.rounds * 1e9 for m, s in setups.items()}
+    for m, ns in cost.items():
+        row = {"items": m, "rounds": setups[m].rounds, "ns": ns}
+        report.scaling.append({**row, "per_m_log_m": ns / (m * math.log2(m))})
+    large, small = SIZES[-1], SCALING_FROM
+    growth = cost[large] / cost[small] * (small * math.log2(small)) / (large * math.log2(large))
+    report.at_most(
+        "cost of a round grows like m log m",
+        f"cost/(m log2 m) at m={large:,} over that at m={small}",
+        growth,
+        SCALING_BAR,
+    )
+
+
+def remember(report: Report) -> None:
+    """Measure how memory grows with the horizon."""
+    found = memory.growth()
+    horizons = f"from T={memory.SHORT:,} to {memory.LONG:,}, fresh process"
+    report.at_most(
+        "memory is independent of the horizon: heap",
+        f"KiB more at the peak of tracemalloc, {horizons}",
+        (found.peak_long - found.peak_short) / 1024,
+        GROWTH_BAR,
+    )
+    report.at_most(
+        "memory is independent of the horizon: RSS",
+        f"KiB more at the peak of getrusage, {horizons}",
+        found.rss_growth / 1024,
+        GROWTH_BAR,
+    )
+
+
+def spread(report: Report, turns: int) -> None:
+    """Play many runs on one core and on all."""
+    runs, cores = RUNS // 4 if report.quick else RUNS, n_cores()
+    setup, seen, scores = Setup(20, RUN_ROUNDS), dict[int, int](), dict[int, Any]()
+
+    def play_on(n_threads: int) -> None:
+        told: list[int] = []
+        trace = play(
+            setup.ranker,
+            setup.world,
+            rounds=setup.rounds,
+            runs=runs,
+            n_threads=n_threads,
+            progress=told.append,
+        )
+        seen[n_threads], scores[n_threads] = sum(told), trace.scores
+
+    contenders = {"1": lambda: play_on(1), "all": lambda: play_on(cores)}
+    seconds = in_turns(contenders, turns, time.perf_counter)
+    if cores > 1:
+        report.at_least(
+            f"{runs} runs use all {cores} cores",
+            f"{min(seconds['1']):.2f} s on one thread, {min(seconds['all']):.2f} s on {cores}",
+            min(seconds["1"]) / min(seconds["all"]),
+            SPEED_UP_PER_CORE * cores,
+        )
+    report.at_least(
+        "progress tells of every round",
+        f"rounds told on 1 and {cores} threads, over rounds played",
+        min(seen.values()) / (runs * setup.rounds),
+        1.0,
+    )
+    report.at_least(
+        "the number of threads changes no result",
+        "share of equal scores",
+        float((scores[1] == scores[cores]).mean()),
+        1.0,
+    )
+
+
+def every_ranker(report: Report, turns: int) -> None:
+    """Measure every ranker and subroutine."""
+    T = 20_000 if report.quick else 100_000
+    rankers: dict[str, Ranker] = {
+        f"rtopk {name}": RTopK(20, horizon=T, subroutine=name)
+        for name in ("ftpl", "plackett-luce", "quicksort", "reverse-plackett-luce")
+    }
+    rankers["ftpl"] = FTPL(20, horizon=T)
+    rankers["onlinerank"] = OnlineRank(20, horizon=T)
+    rankers["hedge"] = Hedge(5, horizon=T)
+    rankers["forecaster"] = Forecaster(4, horizon=T)
+    rankers["random"] = Random(20)
+
+    def player(ranker: Ranker) -> Callable[[], Any]:
+        world = Flips(ranker.n_items, n_relevant=max(1, ranker.n_items // 4))
+        return lambda: play(ranker, world, rounds=T, n_threads=1)
+
+    players = {name: player(ranker) for name, ranker in rankers.items()}
+    in_turns(players, 1, time.thread_time)  # compiles
+    seconds = in_turns(players, turns, time.thread_time)
+    for name, spent in seconds.items():
+        ns = median(spent) / T * 1e9
+        report.rankers.append({"ranker": name, "items": rankers[name].n_items, "ns": ns})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="shorter games, fewer turns")
+    parser.add_argument("--fused", action="store_true", help="pretend that there is no compiler")
+    chosen = parser.parse_args(arguments)
+    console, report = Console(), Report(chosen.quick)
+    warnings.simplefilter("ignore", UserWarning)  # short horizons are on purpose
+    turns, few = (3, 3) if chosen.quick else (9, 5)
+    tight = tight_loop(compile=not chosen.fused)
+    console.print(f"The opponent: {tight.name}.")
+    contend(report, tight, console, turns)
+    scale(report, few)
+    every_ranker(report, few)
+    spread(report, few)
+    remember(report)
+    report.print(console)
+    report.save()
+    kept = sum(bar.passed for bar in report.bars)
+    console.print(f"{kept} of {len(report.bars)} promises kept; details in bench/out/bench.json.")
+    return 0 if report.passed else 1

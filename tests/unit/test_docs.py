@@ -1,0 +1,67 @@
+"""Whatever a user can name is in the docs, and what the docs link to is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from keyhole.cli import app
+from keyhole.lab.claims import CLAIMS
+from keyhole.lab.lines import LINES
+from keyhole.lab.spec import options_of
+from keyhole.lab.study import list_studies
+from keyhole.measures import MEASURES
+from keyhole.rankers import RANKERS, SUBROUTINES
+from keyhole.reveals import REVEALS
+from keyhole.worlds import WORLDS
+
+ROOT = Path(__file__).parents[2]
+DOCS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.md")}
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("rankers.md", [*RANKERS, *SUBROUTINES, *options_of(RANKERS["rtopk"])]),
+        ("measures.md", list(MEASURES)),
+        ("worlds.md", list(WORLDS)),
+        ("reveals.md", list(REVEALS)),
+        ("studies.md", [*list_studies(), *CLAIMS, *LINES]),
+    ],
+)
+def test_every_row_has_its_line(page, names):
+    missing = [
+        name for name in names if not re.search(rf"`{re.escape(name)}[`@]|{name}", DOCS[page])
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_and_option_is_documented(command):
+    page = DOCS["command-line.md"]
+    section = page.split(f"## keyhole {command}")[1].split("\n## ")[0]
+    options = [name for p in COMMANDS[command].params for name in p.opts if name.startswith("--")]
+    assert [name for name in options if f"`{name}" not in section] == []
+
+
+def test_every_ranker_option_is_explained_in_its_docstring():
+    for cls in RANKERS.values():
+        for name in options_of(cls):
+            assert re.search(rf"^    [\w, ]*\b{name}\b[\w, ]*$", cls.__doc__ or "", re.M), (
+                cls,
+                name,
+            )
+
+
+def test_links_between_pages_lead_somewhere():
+    pages = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_readme_names_every_page():
+    readme = (ROOT / "README.md").read_text()
+    assert [name for name in DOCS if f"docs/{name}" not in readme] == []
