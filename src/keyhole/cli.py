@@ -57,14 +57,14 @@ def _escape(text: str) -> str:
 
 
 @contextmanager
-def _sentences() -> Iterator[None]:
+def _sentences(interrupted: str = "Interrupted; nothing was written.") -> Iterator[None]:
     """Turn what a user can cause into one sentence and an exit code."""
     try:
         yield
     except KeyholeError as error:
         _fail(error)
     except KeyboardInterrupt:
-        _err.print("Interrupted. What was finished is kept; run the same command to go on.")
+        _err.print(interrupted)
         raise typer.Exit(130) from None
 
 
@@ -254,7 +254,7 @@ def _json(record: Any) -> str:
 def _number(value: float | None, error: float | None = None) -> str:
     if value is None:
         return "not known"
-    return f"{value:.4f}" if error is None else f"{value:.4f} ± {error:.4f}"
+    return f"{value:.4f}" if error is None else f"{value:.4f}\u00a0±\u00a0{error:.4f}"
 
 
 def _print_results(results: list[dict[str, Any]]) -> None:
@@ -337,7 +337,7 @@ def reproduce_command(
 
         keyhole reproduce thesis-fig3.1 --out out/thesis-fig3.1
     """
-    with _sentences():
+    with _sentences("Interrupted; finished curves are kept, and the same command goes on."):
         study = find_study(key)
         total = sum(curve.game.rounds * curve.game.runs for curve in study.curves)
         with _progress(key, total, quiet=as_json) as advance:

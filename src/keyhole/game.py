@@ -6,6 +6,7 @@ per-round API calls.
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from threading import Event
@@ -352,38 +353,20 @@ def _play_runs(
     game: _Game, runs: int, n_threads: int, progress: Callable[[int], None] | None
 ) -> list[_Run]:
     stop = Event()
-    steps: list[int] = []
-
-    def note(n_rounds: int) -> None:
-        steps.append(n_rounds)
-
-    def tell() -> None:
-        done = [steps.pop() for _ in range(len(steps))]
-        if progress is not None and done:
-            progress(sum(done))
-
+    tell = progress or (lambda _: None)
     if n_threads == 1 or runs == 1:
-        finished = []
-        for run in range(runs):
-
-            def note_and_tell(n_rounds: int) -> None:
-                note(n_rounds)
-                tell()
-
-            finished.append(_play_run(game, run, note_and_tell, stop))
-        return finished
+        return [_play_run(game, run, tell, stop) for run in range(runs)]
+    steps: deque[int] = deque()  # threads note what they played, this one tells
     with ThreadPoolExecutor(n_threads) as pool:
-        futures = [pool.submit(_play_run, game, run, note, stop) for run in range(runs)]
+        futures = [pool.submit(_play_run, game, run, steps.append, stop) for run in range(runs)]
         try:
             pending = set(futures)
             while pending:
                 done, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
-                tell()
+                tell(sum(steps.popleft() for _ in range(len(steps))))
                 if any(future.exception() for future in done):
                     break
         finally:
-            if not all(future.done() for future in futures):
-                stop.set()
-                pool.shutdown(wait=True, cancel_futures=True)
-        tell()
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
         return [future.result() for future in futures]

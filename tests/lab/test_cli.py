@@ -93,6 +93,11 @@ def test_measures_without_a_comparator_say_so():
     assert any("tuned for DCG" in note for note in record["notes"])
 
 
+def test_warnings_become_notes():
+    record = json.loads(run("play", "--items", 50, "--rounds", 30, "--json").stdout)
+    assert any("will not explore" in note for note in record["notes"])
+
+
 def test_the_best_fixed_ranking_has_no_regret():
     record = json.loads(run("play", "--ranker", "fixed", "--items", 20, "--json").stdout)
     assert record["average_regret"] == pytest.approx(0.0, abs=1e-12)

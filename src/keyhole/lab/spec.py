@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import warnings
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,9 @@ def build(spec: GameSpec) -> BuiltGame:
     if spec.top is not None:
         check_integer(spec.top, "top", at_least=1, at_most=world.n_items, bound="items=")
     measure = named_measure(spec.measure, **spec.measure_options)
-    ranker, ranker_notes = _build_ranker(spec, world, measure)
+    with warnings.catch_warnings(record=True) as caught:  # a reader of results wants them too
+        warnings.simplefilter("always")
+        ranker, ranker_notes = _build_ranker(spec, world, measure)
+    ranker_notes += [str(warning.message).rstrip(".") for warning in caught]
     reveal = _build_reveal(spec, ranker)
     return BuiltGame(spec, ranker, world, reveal, measure, (*world_notes, *ranker_notes))
