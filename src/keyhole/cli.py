@@ -21,11 +21,12 @@ from rich.progress import (
 from rich.table import Table
 
 import keyhole
+from keyhole.contracts import options_of
 from keyhole.errors import InvalidInput, KeyholeError, check_choice
 from keyhole.lab.figure import Panel, save_figure
 from keyhole.lab.results import Curve, check_folder, curves_csv, plain, summary, write_atomically
 from keyhole.lab.run import play_game, reproduce
-from keyhole.lab.spec import GameSpec, build, options_of
+from keyhole.lab.spec import GameSpec, build
 from keyhole.lab.study import find_study, list_studies
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import RANKERS, SUBROUTINES

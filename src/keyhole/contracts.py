@@ -64,6 +64,16 @@ class Feedback:
     values: FloatArray
 
 
+def options_of(cls: Any) -> dict[str, Any]:
+    """Return the options that a row of a table takes, with their defaults."""
+    return {
+        name: parameter.default
+        for name, parameter in inspect.signature(cls.__init__).parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        and name not in ("self", "n_items", "cutoff")
+    }
+
+
 # --------------------------------------------------------------------------- rankers
 
 
@@ -98,7 +108,8 @@ class Ranker(ABC):
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Remember the arguments, so that :meth:`fresh` can make another like it."""
         self = super().__new__(cls)
-        self._given = dict(zip(inspect.signature(cls).parameters, args, strict=False)) | kwargs
+        names = list(inspect.signature(cls.__init__).parameters)[1:]
+        self._given = dict(zip(names, args, strict=False)) | kwargs
         return self
 
     def __init__(self, n_items: int, *, seed: int = 0, run: int = 0) -> None:

@@ -7,9 +7,9 @@ import pytest
 import typer.main
 
 from keyhole.cli import app
+from keyhole.contracts import options_of
 from keyhole.lab.claims import CLAIMS
 from keyhole.lab.lines import LINES
-from keyhole.lab.spec import options_of
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES
 from keyhole.rankers import RANKERS, SUBROUTINES

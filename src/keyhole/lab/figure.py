@@ -52,6 +52,8 @@ def save_figure(folder: Path, name: str, title: str, panels: Sequence[Panel], me
     figure = Figure(figsize=(5.6 * len(panels) + 0.4, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=12)
+    if any(len(curve.regret) > 1 for panel in panels for curve in panel.curves):
+        figure.supxlabel("bands: two standard errors over the runs", fontsize=8, color="0.4")
     for index, panel in enumerate(panels):
         axes = figure.add_subplot(1, len(panels), index + 1)
         for colour, curve in zip(_cycle(len(panel.curves)), panel.curves, strict=True):

@@ -1,6 +1,5 @@
 """A game described by names and numbers, as the command line and studies give it."""
 
-import inspect
 import os
 import warnings
 from dataclasses import asdict, dataclass, field
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.comparators import best_fixed
-from keyhole.contracts import Measure, Ranker, Reveal, World
+from keyhole.contracts import Measure, Ranker, Reveal, World, options_of
 from keyhole.data import read_ratings
 from keyhole.errors import InvalidInput, KeyholeError, check_choice, check_integer
 from keyhole.measures import measure as named_measure
@@ -67,15 +66,6 @@ class BuiltGame:
     reveal: Reveal
     measure: Measure
     notes: tuple[str, ...]
-
-
-def options_of(cls: type) -> dict[str, Any]:
-    """Return the options that a row of a table takes, with their defaults."""
-    return {
-        name: parameter.default
-        for name, parameter in inspect.signature(cls).parameters.items()
-        if parameter.kind is not parameter.VAR_KEYWORD and name not in ("n_items", "cutoff")
-    }
 
 
 def _check_options(cls: type, options: dict[str, Any]) -> None:

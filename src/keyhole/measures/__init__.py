@@ -1,9 +1,8 @@
 """How a ranking is judged: one file per measure, one row each in MEASURES."""
 
-import inspect
 from typing import Any
 
-from keyhole.contracts import Measure
+from keyhole.contracts import Measure, options_of
 from keyhole.errors import InvalidInput, check_choice, check_integer
 from keyhole.measures.ap import AP
 from keyhole.measures.auc import AUC
@@ -62,8 +61,7 @@ cutoff 10, empty list 1)
     base, at, cutoff = str(name).partition("@")
     cls = MEASURES[check_choice(base, "measure", MEASURES)]
     for option in options:
-        known = [n for n in inspect.signature(cls).parameters if n != "cutoff"]
-        check_choice(option, f"option of {base}", known)
+        check_choice(option, f"option of {base}", options_of(cls))
     if not at:
         return cls(**options)
     if not (cutoff.isascii() and cutoff.isdecimal()):

@@ -63,6 +63,21 @@ def epoch_of(epochs: Epochs, round: int) -> int:
 
 
 @kernel
+def enter_epoch(epochs: Epochs, round: int, clock: Any, totals: Any) -> bool:
+    """Start afresh if a round is of a new epoch; return False if its epoch has ended.
+
+    ``clock`` holds the epoch whose ``totals`` are kept. What is learnt late about an epoch that
+    has ended would be forgotten at once.
+    """
+    epoch = epoch_of(epochs, round)
+    if epoch > clock[0]:
+        clock[0] = epoch
+        for index in range(totals.shape[0]):
+            totals[index] = 0.0
+    return epoch == clock[0]
+
+
+@kernel
 def gain_of(value: float, exponential: bool) -> float:
     """Return the gain of one relevance: r, or 2^r - 1."""
     return 2.0**value - 1.0 if exponential else value

@@ -21,6 +21,7 @@ from keyhole.rankers.fixed.base import (
     FixedListRanker,
     GameFacts,
     Tuning,
+    enter_epoch,
     epoch_of,
     epochs,
 )
@@ -121,13 +122,8 @@ def _update(
     values: Any,
     work: Any,
 ) -> None:
-    epoch = epoch_of(params.epochs, draw.round)
-    if epoch < state.clock[0]:  # an epoch that ended has been forgotten
+    if not enter_epoch(params.epochs, draw.round, state.clock, state.losses):
         return
-    if epoch > state.clock[0]:
-        state.clock[0] = epoch
-        for action in range(state.losses.shape[0]):
-            state.losses[action] = 0.0
     k = params.sets.shape[1]
     for position in range(k):
         work.relevance[ranking[position]] = values[position]

@@ -13,6 +13,7 @@ from keyhole.rankers.fixed.base import (
     FixedListRanker,
     GameFacts,
     Tuning,
+    enter_epoch,
     epoch_of,
     epochs,
     gain_of,
@@ -78,13 +79,8 @@ def _update(
     values: Any,
     work: Any,
 ) -> None:
-    epoch = epoch_of(params.epochs, draw.round)
-    if epoch < state.clock[0]:  # an epoch that ended has been forgotten
+    if not enter_epoch(params.epochs, draw.round, state.clock, state.scores):
         return
-    if epoch > state.clock[0]:
-        state.clock[0] = epoch
-        for item in range(ranking.shape[0]):
-            state.scores[item] = 0.0
     for position in range(ranking.shape[0]):
         state.scores[ranking[position]] += gain_of(values[position], params.exponential)
 

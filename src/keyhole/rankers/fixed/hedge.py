@@ -14,6 +14,7 @@ from keyhole.rankers.fixed.base import (
     FixedListRanker,
     GameFacts,
     Tuning,
+    enter_epoch,
     epoch_of,
     epochs,
 )
@@ -91,13 +92,8 @@ def _update_by(prepare: Any, score: Any) -> Callable[..., None]:
         values: Any,
         work: Any,
     ) -> None:
-        epoch = epoch_of(params.epochs, draw.round)
-        if epoch < state.clock[0]:  # an epoch that ended has been forgotten
+        if not enter_epoch(params.epochs, draw.round, state.clock, state.losses):
             return
-        if epoch > state.clock[0]:
-            state.clock[0] = epoch
-            for action in range(state.losses.shape[0]):
-                state.losses[action] = 0.0
         for position in range(ranking.shape[0]):
             work.relevance[ranking[position]] = values[position]
         offset, norm = prepare(params.measure, work.relevance, work.gains, work.measure)
