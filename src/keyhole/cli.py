@@ -23,7 +23,7 @@ from rich.table import Table
 import keyhole
 from keyhole.contracts import options_of
 from keyhole.errors import InvalidInput, KeyholeError, check_choice
-from keyhole.lab.figure import Panel, save_figure
+from keyhole.lab.figure import Panel, check_figures, save_figure
 from keyhole.lab.results import Curve, check_folder, curves_csv, plain, summary, write_atomically
 from keyhole.lab.run import play_game, reproduce
 from keyhole.lab.spec import GameSpec, build
@@ -225,6 +225,8 @@ def play_command(
             for name in against or []
         ]
         games = [build(each) for each in specs]
+        if out is not None:
+            check_figures()
         folder = None if out is None else check_folder(out)
         results, curves = [], []
         for game in games:

@@ -165,6 +165,14 @@ def test_bad_csv_is_one_sentence(text, sentence, tmp_path):
     assert sentence in run("play", "--world", path, code=2).stderr.replace("\n", " ")
 
 
+def test_without_matplotlib_nothing_is_played_or_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    for command in (["play"], ["reproduce", "top1-fig1"]):
+        result = run(*command, "--out", tmp_path / "out", code=2)
+        assert "Figures need matplotlib" in result.stderr.replace("\n", " ")
+    assert not (tmp_path / "out").exists()
+
+
 def test_out_that_is_a_file(tmp_path):
     (tmp_path / "file").write_text("x")
     result = run("play", "--out", tmp_path / "file", code=2)

@@ -1,5 +1,6 @@
 """Figures of regret curves. They never simulate."""
 
+import importlib.util
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,15 +41,17 @@ class Panel:
     log_regret: bool = False
 
 
+def check_figures() -> None:
+    """Raise before anything is played or written where figures cannot be drawn."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise FiguresMissing("Figures need matplotlib: install it with pip install 'keyhole[all]'.")
+
+
 def save_figure(folder: Path, name: str, title: str, panels: Sequence[Panel], measure: str) -> None:
     """Draw average regret against rounds, with bands of two standard errors, as PNG and SVG."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ModuleNotFoundError:
-        raise FiguresMissing(
-            "Figures need matplotlib: install it with pip install 'keyhole[all]'."
-        ) from None
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(5.6 * len(panels) + 0.4, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=12)

@@ -9,7 +9,7 @@ import keyhole
 from keyhole.errors import check_choice
 from keyhole.game import play
 from keyhole.lab.claims import Verdict, judge
-from keyhole.lab.figure import Line, Panel, save_figure
+from keyhole.lab.figure import Line, Panel, check_figures, save_figure
 from keyhole.lab.lines import LINES
 from keyhole.lab.results import CellStore, Curve, check_folder, curves_csv, plain, write_atomically
 from keyhole.lab.spec import BuiltGame, DataMissing, build
@@ -60,6 +60,7 @@ def reproduce(study: Study, folder: Path, progress: Progress | None = None) -> R
     Finished curves are kept in ``folder``/cells, so an interrupted reproduction goes on
     where it was.
     """
+    check_figures()
     check_folder(folder)
     cells = CellStore(folder / "cells")
     curves: dict[str, Curve] = {}
