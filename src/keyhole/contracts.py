@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.compiled import assemble
+from keyhole.compiled import assemble, kernel
 from keyhole.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of
 from keyhole.errors import (
     FeedbackTooSmall,
@@ -84,13 +84,15 @@ class RankerKernel(NamedTuple):
     ``work(params, n_items) -> work`` (scratch memory no result depends on);
     ``rank(params, state, draw, features, out, work) -> (explored, propensity)``;
     ``update(params, state, draw, features, ranking, explored, propensity, values, work)``.
-    Only ``update`` may write to the state.
+    Only ``update`` may write to the state. A ranker of query-document lists also has
+    ``greedy(params, state, features, out, work)``: what it would show if it did not explore.
     """
 
     init: Callable[..., Any]
     work: Callable[..., Any]
     rank: Callable[..., tuple[bool, float]]
     update: Callable[..., None]
+    greedy: Callable[..., None] | None = None
 
 
 class Ranker(ABC):
@@ -99,6 +101,7 @@ class Ranker(ABC):
     kernel: RankerKernel
     params: Any
     n_items: int
+    n_features: int = 0
     max_grade: float = np.inf
     """The largest relevance the ranker is tuned for."""
     needs_gain_per_item: ClassVar[bool] = False
@@ -127,18 +130,18 @@ class Ranker(ABC):
     def state(self) -> Any:
         """The learnt state: a NamedTuple of arrays."""
         if not hasattr(self, "_state"):
-            self._state = self.kernel.init(self.params, self.n_items, 0)
+            self._state = self.kernel.init(self.params, self.n_items, self.n_features)
         return self._state
 
-    @property
-    def _scratch(self) -> Any:
-        if not hasattr(self, "_work"):
-            self._work = self.kernel.work(self.params, self.n_items)
+    def _scratch(self, n_items: int) -> Any:
+        """Return scratch memory for a list, kept for lists that are no longer."""
+        if getattr(self, "_work_size", 0) < n_items:
+            self._work, self._work_size = self.kernel.work(self.params, n_items), n_items
         return self._work
 
     def forget_scratch(self) -> None:
         """Drop the scratch memory; no result depends on it."""
-        self.__dict__.pop("_work", None)
+        self.__dict__.pop("_work_size", None)
 
     def draw(self, round: int) -> Draw:
         """Return where this ranker's random numbers of a round are drawn."""
@@ -155,20 +158,23 @@ class Ranker(ABC):
         """Return the ranking to show in ``round`` (default: the next one)."""
         query = Query(self.n_items) if query is None else query
         round = check_round(self.next_round if round is None else round)
-        ranking = np.empty(self.n_items, dtype=np.int64)
+        features = self._features(query)
+        ranking = np.empty(query.n_items, dtype=np.int64)
+        work = self._scratch(query.n_items)
         explored, propensity = self.kernel.rank(
-            self.params, self.state, self.draw(round), self._features(query), ranking, self._scratch
+            self.params, self.state, self.draw(round), features, ranking, work
         )
         self.next_round = max(self.next_round, round + 1)
         return Impression(round, query, ranking, bool(explored), float(propensity))
 
     def update(self, impression: Impression, feedback: Feedback) -> None:
         """Learn from what was revealed of an impression, in any order and after any delay."""
-        ranking = check_ranking(impression.ranking, self.n_items, "ranking of the impression")
+        features, n_items = self._features(impression.query), impression.query.n_items
+        ranking = check_ranking(impression.ranking, n_items, "ranking of the impression")
         values = np.ascontiguousarray(feedback.values, dtype=np.float64)
-        if values.shape != (self.n_items,):
+        if values.shape != (n_items,):
             raise InvalidInput(
-                f"values of the feedback must have one entry per position ({self.n_items}; NaN "
+                f"values of the feedback must have one entry per position ({n_items}; NaN "
                 f"where hidden), got shape {values.shape}."
             )
         if bool(np.isnan(values[: self.depth]).any()):
@@ -181,12 +187,12 @@ class Ranker(ABC):
             self.params,
             self.state,
             self.draw(check_round(impression.round)),
-            self._features(impression.query),
+            features,
             ranking,
             impression.explored,
             impression.propensity,
             values,
-            self._scratch,
+            self._scratch(n_items),
         )
         self.next_round = max(self.next_round, impression.round + 1)
 
@@ -442,10 +448,22 @@ class Reveal(ABC):
 # --------------------------------------------------------------------------- worlds
 
 
+@kernel
+def whole_matrix(params: Any, draw: Any, matrix: Any) -> tuple[int, int]:
+    """Ask for the same list every round."""
+    return 0, matrix.shape[0]
+
+
 class WorldKernel(NamedTuple):
-    """The compiled half of a world: ``relevance(params, draw, out)``, drawn item by item."""
+    """The compiled half of a world.
+
+    ``relevance(params, draw, out)``, drawn item by item; and where lists change with the round,
+    ``query(params, draw, matrix) -> (first, end)``: the rows of the matrix that are the
+    features of the round's list (which it may write there).
+    """
 
     relevance: Callable[..., None]
+    query: Callable[..., tuple[int, int]] = whole_matrix
 
 
 class World(ABC):
@@ -454,6 +472,8 @@ class World(ABC):
     kernel: ClassVar[WorldKernel]
     params: Any
     n_items: int
+    """Length of the list, or of the longest one."""
+    n_features: int = 0
     max_grade: float
     """The largest relevance that can occur."""
     is_binary: bool
@@ -462,13 +482,26 @@ class World(ABC):
     """The number of rounds that exist, or None if there is no end."""
     item_names: tuple[str, ...] | None = None
 
-    def relevance(self, round: int, *, seed: int = 0, run: int = 0) -> FloatArray:
-        """Return the relevance by item in one round."""
+    def matrix(self) -> FloatArray:
+        """Return the features that lists are rows of; a world that draws them, a new buffer."""
+        return no_features(self.n_items)
+
+    def query(self, round: int, *, seed: int = 0, run: int = 0) -> Query:
+        """Return the list of one round, with its features if it has any."""
+        matrix = self.matrix()
+        first, end = self.kernel.query(self.params, self._draw(round, seed, run), matrix)
+        features = matrix[first:end]
+        return Query(end - first, features if features.shape[1] else None)
+
+    def _draw(self, round: int, seed: int, run: int) -> Draw:
         if self.length is not None:
             check_integer(round, "`round`", at_least=0, at_most=self.length - 1)
-        out = np.empty(self.n_items)
-        draw = Draw(check_seed(seed), stream_of(WORLD_STREAM, run), check_round(round))
-        self.kernel.relevance(self.params, draw, out)
+        return Draw(check_seed(seed), stream_of(WORLD_STREAM, run), check_round(round))
+
+    def relevance(self, round: int, *, seed: int = 0, run: int = 0) -> FloatArray:
+        """Return the relevance by item in one round."""
+        out = np.empty(self.query(round, seed=seed, run=run).n_items)
+        self.kernel.relevance(self.params, self._draw(round, seed, run), out)
         return out
 
     @abstractmethod

@@ -134,6 +134,28 @@ def uniforms(draw: Any, use: int, out: Any) -> None:
 
 
 @kernel
+def shuffled(draw: Any, round: int, use: int, index: int, length: int) -> int:
+    """Return where ``index`` goes in a pseudo-random permutation of ``length`` places.
+
+    A Feistel network of four rounds over the next power of four, walked until it lands inside:
+    any place of a shuffle in constant time and memory.
+    """
+    half = 1
+    while (1 << (2 * half)) < length:
+        half += 1
+    mask = (1 << half) - 1
+    begin = start(draw, round, use)
+    place = index
+    while True:
+        left, right = place >> half, place & mask
+        for step in range(4):
+            left, right = right, left ^ (int(word(begin, right * 4 + step)) & mask)
+        place = (left << half) | right
+        if place < length:
+            return place
+
+
+@kernel
 def gumbels(draw: Any, use: int, out: Any) -> None:
     """Fill ``out[i]`` with the standard Gumbel number of item ``i``."""
     uniforms(draw, use, out)

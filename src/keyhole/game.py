@@ -148,15 +148,19 @@ def check_game(ranker: Ranker, world: World, reveal: Reveal, measure: Measure, r
         raise InvalidInput(
             f"`rounds` must be at most the {world.length} recorded ones, got {rounds}."
         )
-    if ranker.n_items != world.n_items:
-        raise InvalidInput(
-            f"`n_items` of {type(ranker).__name__} must be {world.n_items}, as in the world, "
-            f"got {ranker.n_items}."
-        )
+    for name, own, given in (
+        ("n_items", ranker.n_items, world.n_items),
+        ("n_features", ranker.n_features, world.n_features),
+    ):
+        if own != given:
+            raise InvalidInput(
+                f"`{name}` of {type(ranker).__name__} must be {given}, as in the world, got {own}."
+            )
     shown = reveal.depth(world.n_items)
-    if shown < ranker.depth:
+    needed = min(ranker.depth, world.n_items)
+    if shown < needed:
         raise FeedbackTooSmall(
-            f"{type(ranker).__name__} needs the relevance of the first {ranker.depth} of "
+            f"{type(ranker).__name__} needs the relevance of the first {needed} of "
             f"{world.n_items} positions, but {reveal} shows only {shown}."
         )
     for judge, largest in ((ranker, ranker.max_grade), (measure, measure.max_grade)):

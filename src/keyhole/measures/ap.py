@@ -25,7 +25,7 @@ def average_precision(params: Any, gains: Any, offset: float, norm: float, ranki
     """Return the mean over relevant items of the precision at their position."""
     total = offset
     hits = 0.0
-    for position in range(params.depth):
+    for position in range(min(params.depth, ranking.shape[0])):
         gain = gains[ranking[position]]
         hits += gain
         total += gain * hits / (position + 1)

@@ -23,7 +23,7 @@ def _stops(params: Any, relevance: Any, gains: Any, work: Any) -> tuple[float, f
 def _cascade(params: Any, gains: Any, offset: float, norm: float, ranking: Any) -> float:
     total = 0.0
     reach = 1.0
-    for position in range(params.depth):
+    for position in range(min(params.depth, ranking.shape[0])):
         stop = gains[ranking[position]]
         total += reach * stop / (position + 1)
         reach *= 1.0 - stop

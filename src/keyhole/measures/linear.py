@@ -49,7 +49,7 @@ def exponential_gains(params: Any, relevance: Any, gains: Any, work: Any) -> tup
 def weighted_sum(params: Any, gains: Any, ranking: Any) -> float:
     """Return the weights by position times the gains in the order of the ranking."""
     # Four lanes, added up in a fixed order: a single one would wait for itself.
-    weights, depth = params.weights, params.depth
+    weights, depth = params.weights, min(params.depth, ranking.shape[0])
     lane_0 = lane_1 = lane_2 = lane_3 = 0.0
     n_whole = depth - depth % 4
     for position in range(0, n_whole, 4):

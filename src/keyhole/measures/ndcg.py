@@ -13,7 +13,7 @@ from keyhole.sorting import sort_descending
 def ideal_dcg(params: Any, gains: Any, work: Any) -> float:
     """Return Z: the DCG of the best ranking."""
     sort_descending(gains, work.order, work.sort)
-    return weighted_sum(params, gains, work.order)
+    return weighted_sum(params, gains, work.order[: gains.shape[0]])
 
 
 @kernel

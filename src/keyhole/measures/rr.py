@@ -9,7 +9,7 @@ from keyhole.measures.ap import AP, relevant_gains
 
 @kernel
 def _first_hit(params: Any, gains: Any, offset: float, norm: float, ranking: Any) -> float:
-    for position in range(params.depth):
+    for position in range(min(params.depth, ranking.shape[0])):
         if gains[ranking[position]] > 0.0:
             return 1.0 / (position + 1)
     return offset

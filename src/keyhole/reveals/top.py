@@ -17,9 +17,10 @@ class TopParams(NamedTuple):
 
 @kernel
 def _reveal(params: Any, draw: Any, relevance: Any, ranking: Any, values: Any) -> None:
-    for position in range(params.k):
+    k = min(params.k, ranking.shape[0])
+    for position in range(k):
         values[position] = relevance[ranking[position]]
-    for position in range(params.k, ranking.shape[0]):
+    for position in range(k, ranking.shape[0]):
         values[position] = np.nan
 
 

@@ -1,0 +1,31 @@
+"""Rankers of query-document lists."""
+
+from keyhole.rankers.contextual.base import ContextualRanker
+from keyhole.rankers.contextual.gradient import Descent
+from keyhole.rankers.contextual.perceptron import (
+    ClassificationPerceptron,
+    MaxViolationPerceptron,
+    SLAMPerceptron,
+)
+from keyhole.rankers.contextual.plain import RandomLists
+from keyhole.rankers.contextual.top_k import ContextualRTopK
+
+CONTEXTUAL_RANKERS: dict[str, type[ContextualRanker]] = {
+    "rtopk": ContextualRTopK,
+    "listnet": Descent,
+    "slam": SLAMPerceptron,
+    "max-violation": MaxViolationPerceptron,
+    "perceptron": ClassificationPerceptron,
+    "random": RandomLists,
+}
+
+__all__ = [
+    "CONTEXTUAL_RANKERS",
+    "ClassificationPerceptron",
+    "ContextualRTopK",
+    "ContextualRanker",
+    "Descent",
+    "MaxViolationPerceptron",
+    "RandomLists",
+    "SLAMPerceptron",
+]

@@ -1,0 +1,107 @@
+"""What the rankers of query-document lists share: a linear scorer that sorts by score."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole.compiled import kernel
+from keyhole.contracts import Query, Ranker
+from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
+from keyhole.rankers.contextual.linear import ADAGRAD, FIXED, POWER, Step, linear_scores
+from keyhole.sorting import sort_descending
+from keyhole.surrogates.base import SurrogateWork, surrogate_work
+
+EVERYTHING = 2**31
+"""The depth of a ranker that must see the relevance of every document."""
+
+_STEPS = {"fixed": FIXED, "power": POWER, "adagrad": ADAGRAD}
+
+
+class LinearState(NamedTuple):
+    """The weights, and AdaGrad's sums of squares."""
+
+    weights: Any
+    squares: Any
+
+
+class LinearWork(NamedTuple):
+    """Scratch memory."""
+
+    scores: Any
+    gradient: Any
+    relevance: Any
+    descent: Any
+    keys: Any
+    in_top: Any
+    order: Any
+    surrogate: SurrogateWork
+
+
+def linear_init(params: Any, n_items: int, n_features: int) -> LinearState:
+    """Return the state of a scorer that knows nothing."""
+    return LinearState(np.zeros(n_features), np.zeros(n_features))
+
+
+def linear_work(params: Any, n_items: int) -> LinearWork:
+    """Allocate the scratch memory for lists of up to ``n_items``."""
+    return LinearWork(
+        np.empty(n_items),
+        np.empty(n_items),
+        np.empty(n_items),
+        np.empty(params.n_features),
+        np.empty(n_items),
+        np.zeros(n_items, np.bool_),
+        np.empty(n_items, np.int64),
+        surrogate_work(n_items),
+    )
+
+
+@kernel
+def rank_greedily(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
+    """Sort the documents of a list by score."""
+    scores = work.scores[: features.shape[0]]
+    linear_scores(features, state.weights, scores)
+    sort_descending(scores, out, work.surrogate.sort)
+
+
+def step_of(name: str, step: str, rate: float, power: float, radius: float | None) -> Step:
+    """Return the step that options describe, or raise."""
+    kind = _STEPS[check_choice(step, f"`step` of {name}", _STEPS)]
+    return Step(
+        kind,
+        check_number(rate, f"`rate` of {name}", above=0.0),
+        check_number(power, f"`power` of {name}", at_least=0.0),
+        math.inf if radius is None else check_number(radius, f"`radius` of {name}", above=0.0),
+    )
+
+
+class ContextualRanker(Ranker):
+    """A ranker of lists that change with the query, by a linear score of their documents.
+
+    Parameters
+    ----------
+    n_features
+        Number of features of a document.
+    n_items
+        Length of the longest list.
+    """
+
+    def __init__(self, n_features: int, n_items: int, *, seed: int = 0, run: int = 0) -> None:
+        super().__init__(n_items, seed=seed, run=run)
+        self.n_features = check_integer(
+            n_features, f"`n_features` of {type(self).__name__}", at_least=1
+        )
+
+    def _features(self, query: Query) -> FloatArray:
+        features = query.features
+        if features is None or features.shape != (query.n_items, self.n_features):
+            raise InvalidInput(
+                f"`features` of the query must be {query.n_items} rows of {self.n_features}, got "
+                f"{None if features is None else features.shape}."
+            )
+        if query.n_items > self.n_items:
+            raise InvalidInput(
+                f"`n_items` of the query must be at most {self.n_items}, got {query.n_items}."
+            )
+        return features

@@ -1,0 +1,124 @@
+"""Gradient descent on a surrogate where every relevance is seen (A13: online ListNet)."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keyhole.compiled import assemble, kernel
+from keyhole.contracts import RankerKernel
+from keyhole.rankers.contextual.base import (
+    EVERYTHING,
+    ContextualRanker,
+    linear_init,
+    linear_work,
+    rank_greedily,
+    step_of,
+)
+from keyhole.rankers.contextual.linear import Step, chain, descend, linear_scores
+from keyhole.surrogates import Surrogate
+from keyhole.surrogates import surrogate as named_surrogate
+
+
+class DescentParams(NamedTuple):
+    """Settings of gradient descent."""
+
+    n_features: int
+    step: Step
+    surrogate: Any
+
+
+@kernel
+def show_greedily(
+    params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
+) -> tuple[bool, float]:
+    """Show the documents in the order of their scores."""
+    rank_greedily(params, state, features, out, work)
+    return False, 1.0
+
+
+@kernel
+def by_item(ranking: Any, values: Any, out: Any) -> None:
+    """Fill ``out`` with the values by item that are given by position."""
+    for position in range(ranking.shape[0]):
+        out[ranking[position]] = values[position]
+
+
+def _update_by(gradient_of: Any) -> Callable[..., None]:
+    def update(
+        params: Any,
+        state: Any,
+        draw: Any,
+        features: Any,
+        ranking: Any,
+        explored: bool,
+        propensity: float,
+        values: Any,
+        work: Any,
+    ) -> None:
+        n_items = ranking.shape[0]
+        scores, relevance = work.scores[:n_items], work.relevance[:n_items]
+        gradient = work.gradient[:n_items]
+        linear_scores(features, state.weights, scores)
+        by_item(ranking, values, relevance)
+        gradient_of(params.surrogate, scores, relevance, gradient, work.surrogate)
+        chain(features, gradient, work.descent)
+        descend(params.step, draw.round, work.descent, state.weights, state.squares)
+
+    return update
+
+
+class Descent(ContextualRanker):
+    """Online gradient descent on a surrogate, with the relevance of every document.
+
+    Parameters
+    ----------
+    n_features, n_items, seed, run
+        See :class:`~keyhole.rankers.contextual.base.ContextualRanker`.
+    surrogate
+        A name of SURROGATES; ``listnet`` by default.
+    step, rate, power
+        ``power`` (default): rate * t^-power, the papers' 0.01 / sqrt(t) by default; ``fixed``;
+        or ``adagrad``.
+    radius
+        Project the weights onto the ball of this radius. None: do not.
+
+    Notes
+    -----
+    The full-feedback baseline of section 3.3 of [T16].
+
+    Examples
+    --------
+    >>> ranker = Descent(2, 3, rate=1.0)
+    >>> from keyhole.contracts import Feedback, Query
+    >>> impression = ranker.rank(Query(3, np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])))
+    >>> ranker.update(impression, Feedback(np.array([0.0, 1.0, 0.0])))
+    >>> ranker.state.weights.argmax()
+    np.int64(0)
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_items: int,
+        *,
+        surrogate: str | Surrogate = "listnet",
+        step: str = "power",
+        rate: float = 0.01,
+        power: float = 0.5,
+        radius: float | None = None,
+        seed: int = 0,
+        run: int = 0,
+    ) -> None:
+        super().__init__(n_features, n_items, seed=seed, run=run)
+        self.surrogate = named_surrogate(surrogate)
+        self.max_grade = self.surrogate.max_grade
+        update = assemble(_update_by, self.surrogate.kernel.gradient)
+        self.kernel = RankerKernel(linear_init, linear_work, show_greedily, update, rank_greedily)
+        self.params = DescentParams(
+            self.n_features,
+            step_of(type(self).__name__, step, rate, power, radius),
+            self.surrogate.params(self.n_items),
+        )
+
+    @property
+    def depth(self) -> int:
+        return EVERYTHING

@@ -1,0 +1,232 @@
+"""A1, A2 and A3: perceptrons that learn from mistakes only."""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keyhole.compiled import assemble, kernel
+from keyhole.contracts import Measure, MeasureParams, RankerKernel
+from keyhole.errors import InvalidInput, check_number
+from keyhole.measures import measure as named_measure
+from keyhole.rankers.contextual.base import (
+    EVERYTHING,
+    ContextualRanker,
+    linear_init,
+    linear_work,
+    rank_greedily,
+)
+from keyhole.rankers.contextual.gradient import by_item, show_greedily
+from keyhole.rankers.contextual.linear import chain, linear_scores
+from keyhole.surrogates import Surrogate
+from keyhole.surrogates import surrogate as named_surrogate
+
+
+class PerceptronParams(NamedTuple):
+    """Settings of a perceptron."""
+
+    n_features: int
+    rate: float
+    surrogate: Any
+    measure: MeasureParams
+
+
+class ClassifierParams(NamedTuple):
+    """Settings of the classification perceptron."""
+
+    n_features: int
+    rate: float
+
+
+def _update_by(gradient_of: Any, prepare: Any, score: Any) -> Callable[..., None]:
+    def update(
+        params: Any,
+        state: Any,
+        draw: Any,
+        features: Any,
+        ranking: Any,
+        explored: bool,
+        propensity: float,
+        values: Any,
+        work: Any,
+    ) -> None:
+        n_items = ranking.shape[0]
+        scores, relevance = work.scores[:n_items], work.relevance[:n_items]
+        gradient, gains = work.gradient[:n_items], work.keys[:n_items]
+        by_item(ranking, values, relevance)
+        offset, norm = prepare(params.measure, relevance, gains, work.surrogate)
+        if score(params.measure, gains, offset, norm, ranking) == 0.0:
+            return
+        linear_scores(features, state.weights, scores)
+        gradient_of(params.surrogate, scores, relevance, gradient, work.surrogate)
+        chain(features, gradient, work.descent)
+        for column in range(state.weights.shape[0]):
+            state.weights[column] -= params.rate * work.descent[column]
+
+    return update
+
+
+def _loss_of(name: str, measure: str | Measure) -> Measure:
+    """Return the induced loss (M9) of NDCG, NDCG@n or AP."""
+    given = named_measure(measure)
+    if given.label == "AP":
+        return named_measure("APLoss")
+    if given.name == "NDCG":
+        return named_measure(given.label.replace("NDCG", "NDCGLoss"))
+    raise InvalidInput(f"`measure` of {name} must be NDCG, NDCG@n or AP, got {given.label}.")
+
+
+class _Perceptron(ContextualRanker):
+    def _set_up(self, measure: str | Measure, rate: float, chosen: Surrogate) -> None:
+        name = type(self).__name__
+        loss = _loss_of(name, measure)
+        update = assemble(_update_by, chosen.kernel.gradient, *loss.kernel)
+        self.kernel = RankerKernel(linear_init, linear_work, show_greedily, update, rank_greedily)
+        self.rate = check_number(rate, f"`rate` of {name}", above=0.0)
+        self.params = PerceptronParams(
+            self.n_features, self.rate, chosen.params(self.n_items), loss.params(self.n_items)
+        )
+
+    @property
+    def depth(self) -> int:
+        return EVERYTHING
+
+
+class SLAMPerceptron(_Perceptron):
+    """Step down the SLAM surrogate whenever the list shown is not perfect.
+
+    Parameters
+    ----------
+    n_features, n_items, seed, run
+        See :class:`~keyhole.rankers.contextual.base.ContextualRanker`.
+    measure
+        What mistakes are counted in: NDCG, NDCG@n or AP.
+    rate
+        eta. Default: 1 / (4 kappa R^2 v_max), safe for documents of norm at most
+        ``row_norm``, but slow; experiments try several.
+    row_norm, max_grade
+        R, and the top grade, for the default rate.
+
+    Notes
+    -----
+    Algorithm 2 of [T16] (A2), bound B2; kappa is the length of the longest list, or the cutoff.
+
+    Examples
+    --------
+    >>> SLAMPerceptron(5, 20, measure="AP").rate
+    0.0125
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_items: int,
+        *,
+        measure: str | Measure = "NDCG@10",
+        rate: float | None = None,
+        row_norm: float = 1.0,
+        max_grade: float = 1.0,
+        seed: int = 0,
+        run: int = 0,
+    ) -> None:
+        super().__init__(n_features, n_items, seed=seed, run=run)
+        given = named_measure(measure)
+        row_norm = check_number(row_norm, "`row_norm` of SLAMPerceptron", above=0.0)
+        largest = 2.0 ** check_number(max_grade, "`max_grade` of SLAMPerceptron", above=0.0) - 1.0
+        kappa = min(given.cutoff or self.n_items, self.n_items)
+        heaviest = 1.0 if given.name == "AP" else largest * math.log2(kappa + 1.0)
+        best = 1.0 / (4.0 * kappa * row_norm**2 * heaviest)
+        slam = named_surrogate("slam", measure=given.label)
+        self._set_up(given, best if rate is None else rate, slam)
+
+
+class MaxViolationPerceptron(_Perceptron):
+    """Step along the most violated pair whenever the list shown is not perfect.
+
+    Parameters
+    ----------
+    n_features, n_items, seed, run
+        See :class:`~keyhole.rankers.contextual.base.ContextualRanker`.
+    measure
+        What mistakes are counted in: NDCG, NDCG@n or AP.
+    rate
+        eta; it scales the weights and changes no ranking.
+
+    Notes
+    -----
+    Algorithm 3 of [T16] (A3), bound B3.
+
+    Examples
+    --------
+    >>> MaxViolationPerceptron(5, 20).rate
+    1.0
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        n_items: int,
+        *,
+        measure: str | Measure = "NDCG@10",
+        rate: float = 1.0,
+        seed: int = 0,
+        run: int = 0,
+    ) -> None:
+        super().__init__(n_features, n_items, seed=seed, run=run)
+        self._set_up(measure, rate, named_surrogate("max_violation"))
+
+
+@kernel
+def _classify(
+    params: Any,
+    state: Any,
+    draw: Any,
+    features: Any,
+    ranking: Any,
+    explored: bool,
+    propensity: float,
+    values: Any,
+    work: Any,
+) -> None:
+    for position in range(ranking.shape[0]):
+        item = ranking[position]
+        sign = 1.0 if values[position] > 0.0 else -1.0
+        score = 0.0
+        for column in range(state.weights.shape[0]):
+            score += features[item, column] * state.weights[column]
+        if sign * score <= 0.0:
+            for column in range(state.weights.shape[0]):
+                state.weights[column] += params.rate * sign * features[item, column]
+
+
+class ClassificationPerceptron(ContextualRanker):
+    """The perceptron on single documents, relevant against irrelevant, in the order shown.
+
+    Parameters
+    ----------
+    n_features, n_items, seed, run
+        See :class:`~keyhole.rankers.contextual.base.ContextualRanker`.
+    rate
+        eta; it scales the weights and changes no ranking.
+
+    Notes
+    -----
+    Algorithm 1 of [T16] (A1), bound B1.
+
+    Examples
+    --------
+    >>> ClassificationPerceptron(5, 20).depth > 20
+    True
+    """
+
+    kernel = RankerKernel(linear_init, linear_work, show_greedily, _classify, rank_greedily)
+
+    def __init__(
+        self, n_features: int, n_items: int, *, rate: float = 1.0, seed: int = 0, run: int = 0
+    ) -> None:
+        super().__init__(n_features, n_items, seed=seed, run=run)
+        rate = check_number(rate, "`rate` of ClassificationPerceptron", above=0.0)
+        self.params = ClassifierParams(self.n_features, rate)
+
+    @property
+    def depth(self) -> int:
+        return EVERYTHING

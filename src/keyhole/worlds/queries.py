@@ -1,0 +1,116 @@
+"""Streams of query-document lists, from data and from generators."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole.compiled import kernel
+from keyhole.contracts import World, WorldKernel
+from keyhole.draw import shuffled
+from keyhole.errors import FloatArray, IntArray, InvalidInput, check_relevance
+
+_ORDER = 0
+
+
+class QueriesParams(NamedTuple):
+    """Relevance of all documents, where each query's begin, and whether passes are shuffled."""
+
+    relevance: Any
+    starts: Any
+    shuffle: bool
+
+
+@kernel
+def _query_of(params: Any, draw: Any) -> int:
+    n_queries = params.starts.shape[0] - 1
+    index = draw.round % n_queries
+    if not params.shuffle:
+        return index
+    return shuffled(draw, draw.round // n_queries, _ORDER, index, n_queries)
+
+
+@kernel
+def _query(params: Any, draw: Any, matrix: Any) -> tuple[int, int]:
+    query = _query_of(params, draw)
+    return params.starts[query], params.starts[query + 1]
+
+
+@kernel
+def _relevance(params: Any, draw: Any, out: Any) -> None:
+    first = params.starts[_query_of(params, draw)]
+    for item in range(out.shape[0]):
+        out[item] = params.relevance[first + item]
+
+
+class Queries(World):
+    """Query-document lists in passes over a data set, each pass in another order.
+
+    Parameters
+    ----------
+    features
+        One row per document.
+    relevance
+        One grade per document.
+    starts
+        Where each query's documents begin, and the number of all: lists are consecutive rows.
+    shuffle
+        Another random order of the queries in each pass; otherwise theirs.
+
+    Examples
+    --------
+    >>> world = Queries([[0.1], [0.9], [0.5]], [0, 1, 2], [0, 2, 3], shuffle=False)
+    >>> world.query(round=0).n_items, world.relevance(round=0).tolist()
+    (2, [0.0, 1.0])
+    >>> world.query(round=3).features.tolist()
+    [[0.5]]
+    """
+
+    kernel: ClassVar[WorldKernel] = WorldKernel(_relevance, _query)
+
+    def __init__(
+        self,
+        features: ArrayLike,
+        relevance: ArrayLike,
+        starts: ArrayLike,
+        *,
+        shuffle: bool = True,
+    ) -> None:
+        self.features: FloatArray = np.ascontiguousarray(features)
+        grades = check_relevance(relevance)
+        offsets = np.ascontiguousarray(starts, dtype=np.int64)
+        if self.features.ndim != 2 or not bool(np.isfinite(self.features).all()):
+            raise InvalidInput("`features` of Queries must be rows of finite numbers.")
+        fits = offsets.ndim == 1 and len(offsets) > 1 and offsets[0] == 0
+        if not fits or offsets[-1] != len(self.features) or bool((np.diff(offsets) < 1).any()):
+            raise InvalidInput(
+                f"`starts` of Queries must rise from 0 to the {len(self.features)} documents."
+            )
+        if grades.shape != (len(self.features),):
+            raise InvalidInput(
+                f"`relevance` of Queries must have one grade per document "
+                f"({len(self.features)}), got shape {grades.shape}."
+            )
+        self.params = QueriesParams(grades, offsets, bool(shuffle))
+        self.n_items = int(np.diff(offsets).max())
+        self.n_features = self.features.shape[1]
+        self.max_grade = float(grades.max())
+        self.is_binary = bool(((grades == 0.0) | (grades == 1.0)).all())
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries in a pass."""
+        return len(self.params.starts) - 1
+
+    def matrix(self) -> FloatArray:
+        return self.features
+
+    def relabelled(self, labels: IntArray) -> Self:
+        rows: Sequence[IntArray] = [
+            first + labels[labels < end - first]
+            for first, end in zip(self.params.starts, self.params.starts[1:], strict=False)
+        ]
+        order = np.concatenate(rows)
+        grades, starts, shuffle = self.params
+        return type(self)(self.features[order], grades[order], starts, shuffle=shuffle)
