@@ -22,16 +22,17 @@ from keyhole.contracts import (
     Reveal,
     World,
     measure_work,
-    no_features,
 )
 from keyhole.draw import REVEAL_STREAM, WORLD_STREAM, Draw, RelabelledDraw, stream_of
 from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput
 from keyhole.game import play
+from keyhole.learn import learn
 from keyhole.log import Log, replay
 from keyhole.reveals import Full, Top
 from keyhole.worlds import Flips
 
 _SEED = 11
+_WARM_UP = 30
 
 
 def _require(holds: bool, sentence: str) -> None:
@@ -56,7 +57,7 @@ def _labels(n_items: int) -> IntArray:
 
 def _reveal_for(ranker: Ranker) -> Reveal:
     """Return the reveal that shows no more than the ranker needs: the rest is NaN."""
-    return Full() if ranker.depth == ranker.n_items else Top(max(ranker.depth, 1))
+    return Full() if ranker.depth >= ranker.n_items else Top(max(ranker.depth, 1))
 
 
 def _is_ranking(ranking: IntArray, n_items: int) -> bool:
@@ -72,25 +73,30 @@ def play_by_hand(
     """Play round by round through the public API and return the log."""
     log = []
     for t in range(rounds):
-        relevance = world.relevance(t, seed=ranker.seed, run=ranker.run)
-        impression = ranker.rank(round=t)
-        feedback = reveal(relevance, impression.ranking, round=t, seed=ranker.seed, run=ranker.run)
+        impression, feedback = _one_round(ranker, world, reveal, t)
         ranker.update(impression, feedback)
         log.append((impression, feedback))
     return log
+
+
+def _one_round(ranker: Ranker, world: World, reveal: Reveal, t: int) -> tuple[Impression, Feedback]:
+    """Show one list and return what would be learnt from it."""
+    where = {"seed": ranker.seed, "run": ranker.run}
+    impression = ranker.rank(world.query(t, **where), round=t)
+    return impression, reveal(world.relevance(t, **where), impression.ranking, round=t, **where)
 
 
 def check_rankings_are_valid(ranker: Ranker, world: World, rounds: int) -> None:
     """Check that every round shows each item once, with a probability where one is given."""
     ranker, reveal = ranker.fresh(), _reveal_for(ranker)
     for t in range(rounds):
-        impression = ranker.rank(round=t)
+        query = world.query(t, seed=ranker.seed, run=ranker.run)
+        impression = ranker.rank(query, round=t)
         _require(
-            _is_ranking(impression.ranking, ranker.n_items),
+            _is_ranking(impression.ranking, query.n_items),
             f"{_name(ranker)} must show each item once, got {impression.ranking.tolist()}.",
         )
-        relevance = world.relevance(t, seed=ranker.seed, run=ranker.run)
-        ranker.update(impression, reveal(relevance, impression.ranking, round=t))
+        ranker.update(*_one_round(ranker, world, reveal, t))
         _require(
             np.isnan(impression.propensity) or 0.0 < impression.propensity <= 1.0 + 1e-12,
             f"{_name(ranker)} must give a probability or NaN, got {impression.propensity}.",
@@ -102,12 +108,16 @@ def check_rank_leaves_state(ranker: Ranker, world: World, rounds: int) -> None:
     ranker = ranker.fresh()
     play_by_hand(ranker, world, _reveal_for(ranker), rounds)
     before = ranker.state_dict()
-    shown = [ranker.rank(round=t).ranking for t in range(rounds, 2 * rounds)]
+
+    def show(t: int) -> IntArray:
+        return ranker.rank(world.query(t, seed=ranker.seed, run=ranker.run), round=t).ranking
+
+    shown = [show(t) for t in range(rounds, 2 * rounds)]
     after = ranker.state_dict()
     for arrays in (before, after):
         arrays.pop("next_round")
     _require(_same(before, after), f"`rank` of {_name(ranker)} must leave the state untouched.")
-    again = [ranker.rank(round=t).ranking for t in reversed(range(rounds, 2 * rounds))]
+    again = [show(t) for t in reversed(range(rounds, 2 * rounds))]
     _require(
         all(np.array_equal(a, b) for a, b in zip(shown, reversed(again), strict=True)),
         f"`rank` of {_name(ranker)} must give the same ranking when a round is asked for again.",
@@ -119,15 +129,14 @@ def check_work_is_scratch(ranker: Ranker, world: World, rounds: int) -> None:
     kept, renewed = ranker.fresh(), ranker.fresh()
     reveal = _reveal_for(ranker)
     for t in range(rounds):
-        relevance = world.relevance(t, seed=ranker.seed, run=ranker.run)
         impressions = []
         for one in (kept, renewed):
             if one is renewed:
                 one.forget_scratch()
-            impression = one.rank(round=t)
+            impression, feedback = _one_round(one, world, reveal, t)
             if one is renewed:
                 one.forget_scratch()
-            one.update(impression, reveal(relevance, impression.ranking, round=t))
+            one.update(impression, feedback)
             impressions.append(impression)
         _require(
             np.array_equal(impressions[0].ranking, impressions[1].ranking),
@@ -154,23 +163,31 @@ def check_speeds_agree(ranker: Ranker, world: World, rounds: int) -> None:
     """Check that compiled, per-round and replayed games are the same, bit for bit."""
     reveal, by_hand = _reveal_for(ranker), ranker.fresh()
     log = Log.of(by_hand, play_by_hand(by_hand, world, reveal, rounds))
-    trace = play(
-        ranker, world, reveal=reveal, rounds=rounds, seed=ranker.seed, runs=ranker.run + 1,
-        measure=getattr(ranker, "measure", "DCG"), record=True,
-    )  # fmt: skip
-    state = {**trace.states[ranker.run], "next_round": np.array(rounds)}
+    state = {**_compiled_state(ranker, world, reveal, log), "next_round": np.array(rounds)}
     _require(
         _same(state, by_hand.state_dict()),
         f"Compiled and per-round games of {_name(ranker)} must lead to the same state.",
     )
     _require(
-        _same(trace.logs[ranker.run]._asdict(), log._asdict()),
-        f"Compiled and per-round games of {_name(ranker)} must show and see the same.",
-    )
-    _require(
         _same(replay(ranker, log).state_dict(), by_hand.state_dict()),
         f"Replaying the log of {_name(ranker)} must lead to the same state.",
     )
+
+
+def _compiled_state(ranker: Ranker, world: World, reveal: Reveal, log: Log) -> dict[str, Any]:
+    """Play the game of a log in compiled code, check what was shown, and return the state."""
+    rounds = len(log.rounds)
+    if world.n_features:
+        return learn(ranker, world, reveal=reveal, rounds=rounds, seed=ranker.seed).state
+    trace = play(
+        ranker, world, reveal=reveal, rounds=rounds, seed=ranker.seed, runs=ranker.run + 1,
+        measure=getattr(ranker, "measure", "DCG"), record=True,
+    )  # fmt: skip
+    _require(
+        _same(trace.logs[ranker.run]._asdict(), log._asdict()),
+        f"Compiled and per-round games of {_name(ranker)} must show and see the same.",
+    )
+    return trace.states[ranker.run]
 
 
 def check_state_round_trip(ranker: Ranker, world: World, rounds: int) -> None:
@@ -182,9 +199,8 @@ def check_state_round_trip(ranker: Ranker, world: World, rounds: int) -> None:
     for _ in range(rounds):
         shown = []
         for one in (first, second):
-            impression = one.rank()
-            relevance = world.relevance(impression.round, seed=one.seed, run=one.run)
-            one.update(impression, reveal(relevance, impression.ranking, round=impression.round))
+            impression, feedback = _one_round(one, world, reveal, one.next_round)
+            one.update(impression, feedback)
             shown.append(impression.ranking)
         _require(
             np.array_equal(shown[0], shown[1]),
@@ -216,9 +232,7 @@ def check_late_feedback(ranker: Ranker, world: World, rounds: int) -> None:
             log.append(pair)
 
     for t in range(rounds):
-        relevance = world.relevance(t, seed=ranker.seed, run=ranker.run)
-        impression = ranker.rank(round=t)
-        waiting.append((impression, reveal(relevance, impression.ranking, round=t)))
+        waiting.append(_one_round(ranker, world, reveal, t))
         deliver(int(shuffle.integers(len(waiting) + 1)) if t % 7 == 0 else 0)
     deliver(len(waiting))
     state, again = ranker.state_dict(), replay(ranker, Log.of(ranker, log)).state_dict()
@@ -231,15 +245,24 @@ def check_late_feedback(ranker: Ranker, world: World, rounds: int) -> None:
 
 
 def check_items_are_exchangeable(ranker: Ranker, world: World, rounds: int) -> None:
-    """Check that relabelling the items, and the draws with them, relabels the rankings."""
+    """Check that relabelling the items, and the draws with them, relabels the rankings.
+
+    Lists must all be as long as the longest. Ties go to the lowest index, so a scorer of
+    documents is compared only once it has weights.
+    """
     labels = _labels(ranker.n_items)
     new_of_old = np.argsort(labels)
     reveal = _reveal_for(ranker)
     plain, renamed = ranker.fresh(), ranker.relabelled(labels)
-    features, shown = no_features(ranker.n_items), np.empty(ranker.n_items, dtype=np.int64)
+    first = _WARM_UP if world.n_features else 0
+    play_by_hand(plain, world, reveal, first)
+    if first:
+        renamed.load_state_dict(plain.state_dict())
+    shown = np.empty(ranker.n_items, dtype=np.int64)
     work = renamed.kernel.work(renamed.params, renamed.n_items)
-    for t in range(rounds):
-        impression = plain.rank(round=t)
+    for t in range(first, first + rounds):
+        impression, feedback = _one_round(plain, world, reveal, t)
+        features = np.ascontiguousarray(plain.features_of(impression.query)[labels])
         draw = RelabelledDraw(*plain.draw(t), labels)
         explored, propensity = renamed.kernel.rank(
             renamed.params, renamed.state, draw, features, shown, work
@@ -248,8 +271,6 @@ def check_items_are_exchangeable(ranker: Ranker, world: World, rounds: int) -> N
             np.array_equal(shown, new_of_old[impression.ranking]),
             f"Relabelling items must relabel the rankings of {_name(ranker)}; round {t} differs.",
         )
-        relevance = world.relevance(t, seed=ranker.seed, run=ranker.run)
-        feedback = reveal(relevance, impression.ranking, round=t)
         plain.update(impression, feedback)
         renamed.kernel.update(
             renamed.params, renamed.state, draw, features, shown, explored, propensity,
@@ -259,18 +280,19 @@ def check_items_are_exchangeable(ranker: Ranker, world: World, rounds: int) -> N
 
 def check_too_little_is_refused(ranker: Ranker, world: World, rounds: int) -> None:
     """Check that a reveal that shows too little is refused, in games and round by round."""
-    if ranker.depth <= 1:
+    needed = min(ranker.depth, ranker.n_items)
+    if needed <= 1:
         return  # nothing shows less than one position
-    less = Top(ranker.depth - 1)
+    less = Top(needed - 1)
     for attempt in (
-        lambda: play(ranker, world, reveal=less, rounds=rounds),
+        lambda: (learn if world.n_features else play)(ranker, world, reveal=less, rounds=rounds),
         lambda: play_by_hand(ranker.fresh(), world, less, rounds),
     ):
         try:
             attempt()
         except FeedbackTooSmall:
             continue
-        raise AssertionError(f"{_name(ranker)} must refuse {less}: it needs {ranker.depth}.")
+        raise AssertionError(f"{_name(ranker)} must refuse {less}: it needs {needed}.")
 
 
 RANKER_CHECKS: tuple[Callable[[Ranker, World, int], None], ...] = (

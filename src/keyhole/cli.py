@@ -1,36 +1,33 @@
 """The command line: parse, call, print."""
 
-import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
 import keyhole
+from keyhole.cli_lists import learn_command, rank_command
 from keyhole.contracts import options_of
-from keyhole.errors import InvalidInput, KeyholeError, check_choice
 from keyhole.lab.figure import Panel, check_figures, save_figure
-from keyhole.lab.results import Curve, check_folder, curves_csv, plain, summary, write_atomically
+from keyhole.lab.results import Curve, check_folder, curves_csv, summary, write_atomically
 from keyhole.lab.run import play_game, reproduce
 from keyhole.lab.spec import GameSpec, build
 from keyhole.lab.study import find_study, list_studies
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import RANKERS, SUBROUTINES
 from keyhole.reveals import REVEALS
+from keyhole.terminal import (
+    OUT,
+    Json,
+    escape,
+    parse_options,
+    progress_bar,
+    sentences,
+    to_json,
+)
 from keyhole.worlds import WORLDS
 
 app = typer.Typer(
@@ -42,56 +39,11 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-_out = Console()
-_err = Console(stderr=True)
-
-Json = Annotated[bool, typer.Option("--json", help="Print results as JSON on standard output.")]
-
-
-def _fail(error: KeyholeError) -> NoReturn:
-    _err.print(f"[bold red]Error:[/] {_escape(str(error))}", soft_wrap=True)
-    raise typer.Exit(2)
-
-
-def _escape(text: str) -> str:
-    return text.replace("[", r"\[")
-
-
-@contextmanager
-def _sentences(interrupted: str = "Interrupted; nothing was written.") -> Iterator[None]:
-    """Turn what a user can cause into one sentence and an exit code."""
-    try:
-        yield
-    except KeyholeError as error:
-        _fail(error)
-    except KeyboardInterrupt:
-        _err.print(interrupted)
-        raise typer.Exit(130) from None
-
-
-@contextmanager
-def _progress(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error while rounds are played."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("rounds"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=_err, disable=quiet) as bar:
-        task = bar.add_task(f"{title} (compiling)", total=total)
-
-        def advance(n_rounds: int) -> None:
-            bar.update(task, advance=n_rounds, description=title)
-
-        yield advance
 
 
 def _version(value: bool) -> None:
     if value:
-        _out.print(f"keyhole {keyhole.__version__}")
+        OUT.print(f"keyhole {keyhole.__version__}")
         raise typer.Exit
 
 
@@ -102,25 +54,6 @@ def main(
     ] = False,
 ) -> None:
     """Learn to rank a whole list while seeing only its top."""
-
-
-def parse_options(settings: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the options of ``--set ranker.n_blocks=200`` by what they belong to."""
-    parsed: dict[str, dict[str, Any]] = {"ranker": {}, "world": {}, "measure": {}}
-    for setting in settings:
-        path, equals, text = setting.partition("=")
-        owner, dot, name = path.partition(".")
-        if not (equals and dot and name):
-            raise InvalidInput(
-                f"--set must look like ranker.NAME=VALUE, world.NAME=VALUE or measure.NAME=VALUE, "
-                f"got {setting!r}."
-            )
-        check_choice(owner, f"--set {setting!r}: what to set", parsed)
-        try:
-            parsed[owner][name] = json.loads(text)
-        except json.JSONDecodeError:
-            parsed[owner][name] = text
-    return parsed
 
 
 @app.command(name="play")
@@ -207,7 +140,7 @@ def play_command(
 
         keyhole play --world ratings.csv --threshold 4 --top 1
     """
-    with _sentences():
+    with sentences():
         options = parse_options(settings or [])
         for name, value in (("threshold", threshold), ("grades", grades), ("missing", missing)):
             if value is not None:
@@ -231,27 +164,23 @@ def play_command(
         results, curves = [], []
         for game in games:
             label = game.spec.ranker
-            with _progress(label, rounds * runs, quiet=as_json) as advance:
+            with progress_bar(label, rounds * runs, quiet=as_json) as advance:
                 trace = play_game(game, advance)
             results.append(summary(game, trace))
             curves.append(Curve.of(f"{label}, {game.reveal}", trace))
         record = {**results[0], "against": results[1:]}
         if folder is not None:
             title = f"{games[0].measure.label}, {games[0].world.n_items} items, {spec.world}"
-            write_atomically(folder / "results.json", _json(record).encode())
+            write_atomically(folder / "results.json", to_json(record).encode())
             write_atomically(folder / "curves.csv", curves_csv(curves))
             if any(result["average_regret"] is not None for result in results):
                 save_figure(folder, "regret", title, [Panel("", curves)], games[0].measure.label)
         if as_json:
-            sys.stdout.write(_json(record))
+            sys.stdout.write(to_json(record))
             return
         _print_results(results)
         if folder is not None:
-            _out.print(f"Figure and results are in {folder}.", soft_wrap=True)
-
-
-def _json(record: Any) -> str:
-    return json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+            OUT.print(f"Figure and results are in {folder}.", soft_wrap=True)
 
 
 def _number(value: float | None, error: float | None = None) -> str:
@@ -273,9 +202,9 @@ def _print_results(results: list[dict[str, Any]]) -> None:
             _number(result["best_fixed_score"]),
             "not known" if result["slope"] is None else f"{result['slope']:.2f}",
         )
-    _out.print(table)
+    OUT.print(table)
     for note in dict.fromkeys(note for result in results for note in result["notes"]):
-        _out.print(f"Note: {note}.", soft_wrap=True, highlight=False)
+        OUT.print(f"Note: {note}.", soft_wrap=True, highlight=False)
 
 
 def _summary_of(thing: object) -> str:
@@ -295,7 +224,7 @@ def list_command(as_json: Json = False) -> None:
 
         keyhole play --set ranker.n_blocks=200 --set world.flip=0.2
     """
-    with _sentences():
+    with sentences():
         tables: dict[str, dict[str, tuple[str, str]]] = {
             "rankers": {n: (_summary_of(c), _options_text(c)) for n, c in RANKERS.items()},
             "subroutines": {n: (s.summary, "") for n, s in SUBROUTINES.items()},
@@ -311,17 +240,17 @@ def list_command(as_json: Json = False) -> None:
                 }
                 for title, rows in tables.items()
             }
-            sys.stdout.write(_json(record))
+            sys.stdout.write(to_json(record))
             return
         for title, rows in tables.items():
             table = Table(
                 title=title, title_justify="left", show_header=False, box=None, padding=(0, 2)
             )
             for name, (text, more) in rows.items():
-                shown = _escape(text) + (f"\n[dim]{_escape(more)}[/]" if more else "")
+                shown = escape(text) + (f"\n[dim]{escape(more)}[/]" if more else "")
                 table.add_row(f"[bold]{name}[/]", shown)
-            _out.print(table)
-            _out.print()
+            OUT.print(table)
+            OUT.print()
 
 
 @app.command(name="reproduce")
@@ -340,23 +269,25 @@ def reproduce_command(
 
         keyhole reproduce thesis-fig3.1 --out out/thesis-fig3.1
     """
-    with _sentences("Interrupted; finished curves are kept, and the same command goes on."):
+    with sentences("Interrupted; finished curves are kept, and the same command goes on."):
         study = find_study(key)
         total = sum(curve.game.rounds * curve.game.runs for curve in study.curves)
-        with _progress(key, total, quiet=as_json) as advance:
+        with progress_bar(key, total, quiet=as_json) as advance:
             result = reproduce(study, out, lambda _label, n_rounds: advance(n_rounds))
         if as_json:
             sys.stdout.write((out / "verdicts.json").read_text(encoding="utf-8"))
         else:
-            _out.print(f"[bold]{study.title}[/] ({study.paper})", soft_wrap=True)
+            OUT.print(f"[bold]{study.title}[/] ({study.paper})", soft_wrap=True)
             if result.n_resumed:
-                _out.print(
-                    f"{result.n_resumed} of {len(study.curves)} curves were finished before."
-                )
+                OUT.print(f"{result.n_resumed} of {len(study.curves)} curves were finished before.")
             for verdict in result.verdicts:
                 colour = {True: "green", False: "bold red", None: "yellow"}[verdict.holds]
                 word, rest = str(verdict)[:4], str(verdict)[4:]
-                _out.print(f"[{colour}]{word}[/]{_escape(rest)}", soft_wrap=True, highlight=False)
-            _out.print(f"Figure, curves and verdicts are in {out}.", soft_wrap=True)
+                OUT.print(f"[{colour}]{word}[/]{escape(rest)}", soft_wrap=True, highlight=False)
+            OUT.print(f"Figure, curves and verdicts are in {out}.", soft_wrap=True)
     if not result.holds:
         raise typer.Exit(1)
+
+
+app.command(name="learn")(learn_command)
+app.command(name="rank")(rank_command)

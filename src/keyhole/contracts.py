@@ -147,7 +147,8 @@ class Ranker(ABC):
         """Return where this ranker's random numbers of a round are drawn."""
         return Draw(self.seed, stream_of(RANKER_STREAM, self.run), round)
 
-    def _features(self, query: Query) -> FloatArray:
+    def features_of(self, query: Query) -> FloatArray:
+        """Return the features of a list, or raise if it is none of this ranker's."""
         if query.n_items != self.n_items:
             raise InvalidInput(
                 f"`n_items` of the query must be {self.n_items}, got {query.n_items}."
@@ -158,7 +159,7 @@ class Ranker(ABC):
         """Return the ranking to show in ``round`` (default: the next one)."""
         query = Query(self.n_items) if query is None else query
         round = check_round(self.next_round if round is None else round)
-        features = self._features(query)
+        features = self.features_of(query)
         ranking = np.empty(query.n_items, dtype=np.int64)
         work = self._scratch(query.n_items)
         explored, propensity = self.kernel.rank(
@@ -169,7 +170,7 @@ class Ranker(ABC):
 
     def update(self, impression: Impression, feedback: Feedback) -> None:
         """Learn from what was revealed of an impression, in any order and after any delay."""
-        features, n_items = self._features(impression.query), impression.query.n_items
+        features, n_items = self.features_of(impression.query), impression.query.n_items
         ranking = check_ranking(impression.ranking, n_items, "ranking of the impression")
         values = np.ascontiguousarray(feedback.values, dtype=np.float64)
         if values.shape != (n_items,):
@@ -438,7 +439,6 @@ class Reveal(ABC):
         """Return what is revealed of one list."""
         by_item = check_relevance(relevance)
         order = check_ranking(ranking, by_item.shape[0])
-        self.depth(by_item.shape[0])
         values = np.empty(by_item.shape[0])
         draw = Draw(check_seed(seed), stream_of(REVEAL_STREAM, run), check_round(round))
         self.kernel.reveal(self.params, draw, by_item, order, values)

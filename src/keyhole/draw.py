@@ -134,6 +134,13 @@ def uniforms(draw: Any, use: int, out: Any) -> None:
 
 
 @kernel
+def start_of_item(draw: Any, use: int, item: int, n_words: int) -> Any:
+    """Return the word at which the sequence of one item starts, which needs ``n_words``."""
+    first = np.uint64(_label(draw, item)) * np.uint64(n_words)
+    return start(draw, draw.round, use) + first * _GOLDEN
+
+
+@kernel
 def shuffled(draw: Any, round: int, use: int, index: int, length: int) -> int:
     """Return where ``index`` goes in a pseudo-random permutation of ``length`` places.
 

@@ -113,8 +113,8 @@ def _round_loop(
                 log.explored[t] = explored
                 log.propensities[t] = propensity
                 for position in range(ranking.shape[0]):
-                    log.rankings[t, position] = ranking[position]
-                    log.values[t, position] = values[position]
+                    log.rankings[log.starts[t] + position] = ranking[position]
+                    log.values[log.starts[t] + position] = values[position]
             if t + 1 == checkpoints[cursor]:
                 board.scores[cursor] = total
                 board.best[cursor] = best(comparator_params, sums)

@@ -15,31 +15,36 @@ R = TypeVar("R", bound=Ranker)
 
 
 class Log(NamedTuple):
-    """Impressions and feedback, one row each, in the order in which updates were made.
+    """Impressions and feedback, in the order in which updates were made.
 
-    ``seed`` and ``run`` say where the ranker's random numbers came from: an update may need
-    those of the round it learns from.
+    Row i is round ``rounds[i]``; its list is ``starts[i]`` up to ``starts[i + 1]`` of
+    ``rankings``, ``values`` and ``features``. ``seed`` and ``run`` say where the ranker's random
+    numbers came from: an update may need those of the round it learns from.
     """
 
     seed: int
     run: int
     rounds: IntArray
-    rankings: IntArray
     explored: Any
     propensities: FloatArray
+    starts: IntArray
+    rankings: IntArray
     values: FloatArray
+    features: FloatArray
 
     @classmethod
     def empty(cls, seed: int, run: int, length: int, n_items: int) -> "Log":
-        """Return a log with room for ``length`` rounds."""
+        """Return a log with room for ``length`` rounds of one list without features."""
         return cls(
             seed,
             run,
             np.zeros(length, np.int64),
-            np.zeros((length, n_items), np.int64),
             np.zeros(length, np.bool_),
             np.zeros(length),
-            np.full((length, n_items), np.nan),
+            np.arange(length + 1) * n_items,
+            np.zeros(length * n_items, np.int64),
+            np.full(length * n_items, np.nan),
+            no_features(length * n_items),
         )
 
     @classmethod
@@ -48,27 +53,34 @@ class Log(NamedTuple):
         if not pairs:
             raise InvalidInput("A log must have at least one impression.")
         shown, seen = zip(*pairs, strict=True)
+        features = [
+            no_features(i.query.n_items) if i.query.features is None else i.query.features
+            for i in shown
+        ]
         return cls(
             ranker.seed,
             ranker.run,
             np.array([i.round for i in shown], dtype=np.int64),
-            np.array([i.ranking for i in shown], dtype=np.int64),
             np.array([i.explored for i in shown], dtype=np.bool_),
             np.array([i.propensity for i in shown], dtype=np.float64),
-            np.array([f.values for f in seen], dtype=np.float64),
+            np.cumsum([0, *(len(i.ranking) for i in shown)], dtype=np.int64),
+            np.concatenate([i.ranking for i in shown]).astype(np.int64),
+            np.concatenate([f.values for f in seen]).astype(np.float64),
+            np.concatenate(features),
         )
 
     def pair(self, row: int) -> tuple[Impression, Feedback]:
         """Return one row as the objects of the per-round API."""
-        ranking = self.rankings[row]
+        where = slice(int(self.starts[row]), int(self.starts[row + 1]))
+        ranking, features = self.rankings[where], self.features[where]
         impression = Impression(
             int(self.rounds[row]),
-            Query(len(ranking)),
+            Query(len(ranking), features if features.shape[1] else None),
             ranking,
             bool(self.explored[row]),
             float(self.propensities[row]),
         )
-        return impression, Feedback(self.values[row])
+        return impression, Feedback(self.values[where])
 
     def save(self, path: Path | str) -> None:
         """Write the log as plain arrays (.npz)."""
@@ -86,18 +98,19 @@ class Log(NamedTuple):
 
 
 def _log_loop(update: Any) -> Callable[..., None]:
-    def update_all(params: Any, state: Any, work: Any, features: Any, log: Any) -> None:
+    def update_all(params: Any, state: Any, work: Any, log: Any) -> None:
         stream = stream_of(RANKER_STREAM, log.run)
         for row in range(log.rounds.shape[0]):
+            first, end = log.starts[row], log.starts[row + 1]
             update(
                 params,
                 state,
                 Draw(log.seed, stream, log.rounds[row]),
-                features,
-                log.rankings[row],
+                log.features[first:end],
+                log.rankings[first:end],
                 log.explored[row],
                 log.propensities[row],
-                log.values[row],
+                log.values[first:end],
                 work,
             )
 
@@ -120,22 +133,22 @@ def replay(ranker: R, log: Log) -> R:
     True
     """
     fresh = ranker.fresh(seed=log.seed, run=log.run)
-    if log.rankings.ndim != 2 or log.rankings.shape[1] != ranker.n_items:
+    lengths = np.diff(log.starts)
+    for row in np.flatnonzero(lengths != ranker.n_items):  # raises unless lists may differ
+        fresh.features_of(log.pair(int(row))[0].query)
+    if log.features.shape[1] != ranker.n_features:
         raise InvalidInput(
-            f"The log must be of lists of {ranker.n_items} items, got shape {log.rankings.shape}."
+            f"The log must be of documents with {ranker.n_features} features, got "
+            f"{log.features.shape[1]}."
         )
-    if bool(np.isnan(log.values[:, : ranker.depth]).any()):
+    positions = np.arange(len(log.values)) - np.repeat(log.starts[:-1], lengths)
+    if bool(np.isnan(log.values[positions < ranker.depth]).any()):
         raise FeedbackTooSmall(
             f"{type(ranker).__name__} needs the relevance of the first {ranker.depth} positions, "
             f"but the log hides some of them."
         )
-    assemble(_log_loop, fresh.kernel.update)(
-        fresh.params,
-        fresh.state,
-        fresh.kernel.work(fresh.params, fresh.n_items),
-        no_features(fresh.n_items),
-        log,
-    )
+    work = fresh.kernel.work(fresh.params, fresh.n_items)
+    assemble(_log_loop, fresh.kernel.update)(fresh.params, fresh.state, work, log)
     if len(log.rounds):
         fresh.next_round = int(log.rounds.max()) + 1
     return fresh

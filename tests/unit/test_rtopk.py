@@ -82,7 +82,7 @@ def test_a_log_survives_the_disk(tmp_path):
 
 def test_replay_refuses_what_does_not_fit():
     log = play(RTopK(5, horizon=50), Flips(5), rounds=50, record=True).logs[0]
-    with pytest.raises(InvalidInput, match="lists of 4 items"):
+    with pytest.raises(InvalidInput, match="`n_items` of the query must be 4, got 5"):
         replay(RTopK(4, horizon=50), log)
     with pytest.raises(FeedbackTooSmall, match="the log hides"):
         replay(RTopK(5, horizon=50, k=2), log)

@@ -27,6 +27,8 @@ def _reveal(params: Any, draw: Any, relevance: Any, ranking: Any, values: Any) -
 class Top(Reveal):
     """The relevance of the first k items of the ranking, and nothing else.
 
+    A list shorter than k is seen whole (R32); a game in which all are is refused.
+
     Examples
     --------
     >>> Top(1)([0, 1, 2], [2, 0, 1]).values.tolist()

@@ -93,7 +93,7 @@ class ContextualRanker(Ranker):
             n_features, f"`n_features` of {type(self).__name__}", at_least=1
         )
 
-    def _features(self, query: Query) -> FloatArray:
+    def features_of(self, query: Query) -> FloatArray:
         features = query.features
         if features is None or features.shape != (query.n_items, self.n_features):
             raise InvalidInput(

@@ -88,6 +88,7 @@ class Descent(ContextualRanker):
     Examples
     --------
     >>> ranker = Descent(2, 3, rate=1.0)
+    >>> import numpy as np
     >>> from keyhole.contracts import Feedback, Query
     >>> impression = ranker.rank(Query(3, np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])))
     >>> ranker.update(impression, Feedback(np.array([0.0, 1.0, 0.0])))

@@ -179,7 +179,9 @@ one or two documents; that of listnet needs the relevance of all.
             )
         self.max_grade = self.surrogate.max_grade
         usual = RECOMMENDED.get(self.surrogate.name, _USUAL)
-        given = {"step": step, "rate": rate, "power": power, "mix": mix, "mix_power": mix_power}
+        given: dict[str, Any] = dict(
+            zip(Setting._fields, (step, rate, power, mix, mix_power), strict=True)
+        )
         chosen = usual._replace(**{n: v for n, v in given.items() if v is not None})
         check_choice(exploration, f"`exploration` of {name}", self.exploration_kinds)
         make = top_one_kernel if self.surrogate.order == 1 else top_two_kernel

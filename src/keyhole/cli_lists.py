@@ -1,0 +1,218 @@
+"""The commands for query-document lists: learn and rank."""
+
+import io
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+import keyhole
+from keyhole.contracts import options_of
+from keyhole.data import QuerySet, read_letor
+from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.lab.results import check_folder, plain, write_atomically
+from keyhole.learn import Learning, learn
+from keyhole.rankers.contextual import CONTEXTUAL_RANKERS, ContextualRanker
+from keyhole.rankers.contextual.linear import linear_scores
+from keyhole.reveals import Top
+from keyhole.sorting import sort_descending, sort_work
+from keyhole.terminal import OUT, Json, parse_options, progress_bar, sentences, to_json
+from keyhole.worlds.queries import Queries
+
+Files = Annotated[
+    list[Path], typer.Argument(help="LETOR or SVMLight files, plain or gzipped.", metavar="FILE…")
+]
+Groups = Annotated[
+    list[Path] | None,
+    typer.Option("--groups", help="Group file of each FILE that has no qid: (list lengths)."),
+]
+Raw = Annotated[
+    bool, typer.Option("--raw", help="Features as they are; default: min-max within each query.")
+]
+
+
+def _read(files: list[Path], groups: list[Path] | None, raw: bool, keep: bool) -> QuerySet:
+    return read_letor(
+        files,
+        groups=groups or None,
+        normalise=None if raw else "minmax",
+        missing_relevant="keep" if keep else "drop",
+    )
+
+
+def _make(name: str, world: Queries, options: dict[str, Any], seed: int) -> ContextualRanker:
+    cls = CONTEXTUAL_RANKERS[check_choice(name, "ranker", CONTEXTUAL_RANKERS)]
+    known = [option for option in options_of(cls) if option not in ("n_features", "seed", "run")]
+    for option in options:
+        check_choice(option, f"An option of {cls.__name__}", known or ["(none)"])
+    if "max_grade" in known:
+        options = {"max_grade": max(world.max_grade, 1.0), **options}
+    return cls(world.n_features, world.n_items, seed=seed, **options)
+
+
+def save_model(path: Path, state: dict[str, Any], raw: bool) -> None:
+    """Write the weights of a scorer as plain arrays."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, weights=state["weights"], minmax=np.array(not raw))
+    write_atomically(path, buffer.getvalue())
+
+
+def load_model(path: Path) -> tuple[Any, bool]:
+    """Return the weights of a saved scorer, and whether its features were normalised."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return np.ascontiguousarray(arrays["weights"]), bool(arrays["minmax"])
+    except (OSError, KeyError, ValueError, EOFError) as error:
+        raise InvalidInput(f"{path} must be a model saved by keyhole learn: {error}") from None
+
+
+def learn_command(
+    files: Files,
+    ranker: Annotated[
+        str, typer.Option(help="rtopk, listnet, slam, max-violation, perceptron or random.")
+    ] = "rtopk",
+    surrogate: Annotated[
+        str | None, typer.Option(help="What rtopk or listnet descends: kl, squared, ranksvm, …")
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(help="Documents revealed per list. Default: what is needed.")
+    ] = None,
+    measure: Annotated[str, typer.Option(help="How lists are judged.")] = "NDCG@10",
+    rounds: Annotated[int | None, typer.Option(help="Lists to show.")] = None,
+    passes: Annotated[int | None, typer.Option(help="Passes over all queries, instead.")] = None,
+    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    groups: Groups = None,
+    raw: Raw = False,
+    keep_empty: Annotated[
+        bool, typer.Option("--keep-empty", help="Keep queries without a relevant document.")
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="ranker.NAME=VALUE", help="Any other option of the ranker."),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Save the weights here, for keyhole rank.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Learn a linear ranker online from query-document lists.
+
+    Every round a query's documents are shown in an order, the relevance of the first few is
+    revealed, and the ranker learns. The score is the running mean over the lists as they were
+    shown; beside it, that of the lists it would have shown had it never explored.
+
+        keyhole learn train.txt --ranker rtopk --surrogate kl --top 1 --rounds 100000 --model m.npz
+
+        keyhole rank test.txt --model m.npz
+    """
+    with sentences():
+        options = parse_options(settings or [], ("ranker",))["ranker"]
+        if surrogate is not None:
+            options["surrogate"] = surrogate
+        if rounds is not None and passes is not None:
+            raise InvalidInput("At most one of --rounds and --passes can be given.")
+        if model is not None:
+            check_folder(model.parent)
+        queries = _read(files, groups, raw, keep_empty)
+        world = Queries(queries.features, queries.relevance, queries.starts)
+        if passes is not None:
+            rounds = world.n_queries * check_integer(passes, "passes", at_least=1)
+        rounds = check_integer(100_000 if rounds is None else rounds, "rounds", at_least=1)
+        chosen = _make(ranker, world, options, seed)
+        reveal = None if top is None else Top(top)
+        with progress_bar(ranker, rounds, quiet=as_json) as advance:
+            result = learn(
+                chosen, world, measure=measure, reveal=reveal, rounds=rounds, seed=seed,
+                progress=advance,
+            )  # fmt: skip
+        if model is not None:
+            save_model(model, result.state, raw)
+        record = _record(result, queries, ranker, measure, seed, options)
+        if as_json:
+            sys.stdout.write(to_json(record))
+        else:
+            _print(record)
+
+
+def _record(
+    result: Learning, queries: QuerySet, ranker: str, measure: str, seed: int, options: Any
+) -> Any:
+    curve = zip(result.rounds, result.shown / result.rounds, strict=True)
+    return plain(
+        {
+            "average_score": result.average_score,
+            "average_greedy_score": result.average_greedy_score,
+            "curve": [[int(t), float(score)] for t, score in curve],
+            "ranker": ranker,
+            "options": options,
+            "measure": str(keyhole.measure(measure)),
+            "rounds": int(result.rounds[-1]),
+            "seed": seed,
+            "queries": queries.n_queries,
+            "documents": queries.n_documents,
+            "features": queries.n_features,
+            "dropped_queries": queries.n_dropped,
+            "seconds": result.seconds,
+            "version": keyhole.__version__,
+        }
+    )
+
+
+def _print(record: Any) -> None:
+    table = Table(title=record["measure"], title_justify="left")
+    for heading in ("ranker", "rounds", "average score", "without exploring"):
+        table.add_column(heading, justify="left" if heading == "ranker" else "right")
+    table.add_row(
+        record["ranker"],
+        f"{record['rounds']:,}",
+        f"{record['average_score']:.4f}",
+        f"{record['average_greedy_score']:.4f}",
+    )
+    OUT.print(table)
+    OUT.print(
+        f"{record['queries']} queries, {record['documents']} documents, {record['features']} "
+        f"features; {record['dropped_queries']} queries without a relevant document left out.",
+        soft_wrap=True,
+        highlight=False,
+    )
+
+
+def rank_command(
+    files: Files,
+    model: Annotated[Path, typer.Option(help="Weights saved by keyhole learn.")],
+    groups: Groups = None,
+    as_json: Json = False,
+) -> None:
+    """Rank the documents of every query by a model's scores.
+
+    Prints a line per query: its id and its documents, best first, numbered from 0 in the order
+    of the file.
+    """
+    with sentences():
+        weights, minmax = load_model(model)
+        queries = _read(files, groups, raw=not minmax, keep=True)
+        if queries.n_features > len(weights):
+            raise InvalidInput(
+                f"Documents must have at most the {len(weights)} features of {model}, got "
+                f"{queries.n_features}."
+            )
+        work, used = sort_work(queries.largest), weights[: queries.n_features].copy()
+        rankings: list[list[int]] = []
+        for index in range(queries.n_queries):
+            features, _ = queries.query(index)
+            scores, order = np.empty(len(features)), np.empty(len(features), dtype=np.int64)
+            linear_scores(features, used, scores)
+            sort_descending(scores, order, work)
+            rankings.append(order.tolist())
+        if as_json:
+            lines = [
+                {"query": name, "ranking": ranking}
+                for name, ranking in zip(queries.query_ids, rankings, strict=True)
+            ]
+            sys.stdout.write(to_json(lines))
+            return
+        for name, ranking in zip(queries.query_ids, rankings, strict=True):
+            sys.stdout.write(f"{name}\t{' '.join(map(str, ranking))}\n")

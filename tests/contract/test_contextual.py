@@ -1,0 +1,117 @@
+"""The contract suite over the rankers of query-document lists."""
+
+import numpy as np
+import pytest
+
+from keyhole.checks import RANKER_CHECKS, check_items_are_exchangeable
+from keyhole.contracts import Query
+from keyhole.errors import InvalidInput, NotObservable
+from keyhole.learn import learn
+from keyhole.rankers.contextual import CONTEXTUAL_RANKERS, ContextualRTopK, Descent
+from keyhole.surrogates import SURROGATES
+from keyhole.worlds.queries import Queries
+
+NUMBERS = np.random.default_rng(8)
+N_FEATURES, N_ITEMS = 4, 6
+
+
+def _world(lengths):
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    features = NUMBERS.random((starts[-1], N_FEATURES))
+    grades = np.floor(3 * features[:, 0] * NUMBERS.random(starts[-1]) * 1.5)
+    return Queries(features, np.minimum(grades, 2), starts)
+
+
+EQUAL = _world([N_ITEMS] * 40)
+VARIED = _world([1, N_ITEMS, 2, 3, 1, 5, 4, 2] * 5)
+
+EXAMPLES = {
+    "rtopk": [
+        {"surrogate": name, "mix": 0.4}
+        for name, cls in SURROGATES.items()
+        if cls.parts is not None or cls.pairs is not None
+    ]
+    + [
+        {"surrogate": "kl", "exploration": "uniform", "mix": 0.5, "mix_power": 0.1},
+        {"surrogate": "ranksvm", "exploration": "uniform", "radius": 0.5, "mix": 0.9},
+        {"surrogate": "squared", "step": "adagrad", "rate": 0.3, "mismatch_scale": 2.0},
+    ],
+    "listnet": [
+        {},
+        {"surrogate": "ndcg_squared", "step": "fixed", "rate": 0.1},
+        {"surrogate": "slam", "step": "adagrad", "run": 1},
+    ],
+    "slam": [{"measure": "NDCG@3"}, {"measure": "AP", "rate": 0.3}],
+    "max-violation": [{"measure": "NDCG"}],
+    "perceptron": [{}],
+    "random": [{}],
+}
+PARAMETERS = [
+    pytest.param(row, options, id=f"{row}-{'-'.join(map(str, options.values()))}")
+    for row, many in EXAMPLES.items()
+    for options in many
+]
+
+
+def test_every_row_has_an_example():
+    assert set(EXAMPLES) == set(CONTEXTUAL_RANKERS)
+
+
+def _make(row, options):
+    cls = CONTEXTUAL_RANKERS[row]
+    if options.get("surrogate") in ("logistic", "ordinal"):
+        options = {**options, "surrogate": SURROGATES[options["surrogate"]](max_grade=2)}
+    return cls(N_FEATURES, N_ITEMS, **options)
+
+
+@pytest.mark.parametrize(("row", "options"), PARAMETERS)
+def test_ranker(row, options):
+    ranker = _make(row, options)
+    for check in RANKER_CHECKS:
+        check(ranker, EQUAL, 60)
+        if check is not check_items_are_exchangeable:
+            check(ranker, VARIED, 60)
+
+
+def test_what_cannot_be_estimated_is_refused():
+    for name, cls in SURROGATES.items():
+        if cls.parts is None and cls.pairs is None:
+            with pytest.raises(NotObservable, match="one or two documents"):
+                ContextualRTopK(N_FEATURES, N_ITEMS, surrogate=name)
+
+
+def test_lists_that_do_not_fit_are_refused():
+    ranker = Descent(N_FEATURES, N_ITEMS)
+    for query in (
+        Query(3),
+        Query(3, np.zeros((3, N_FEATURES + 1))),
+        Query(N_ITEMS + 1, np.zeros((N_ITEMS + 1, N_FEATURES))),
+    ):
+        with pytest.raises(InvalidInput, match="of the query must be"):
+            ranker.rank(query)
+    with pytest.raises(InvalidInput, match="`n_features` of Descent must be 4"):
+        learn(Descent(N_FEATURES + 1, N_ITEMS), EQUAL, rounds=10)
+
+
+def test_learning_beats_chance_and_curves_add_up():
+    random = learn(CONTEXTUAL_RANKERS["random"](N_FEATURES, N_ITEMS), VARIED, rounds=3000)
+    for name in ("kl", "ranksvm"):
+        ranker = ContextualRTopK(N_FEATURES, N_ITEMS, surrogate=name)
+        result = learn(ranker, VARIED, rounds=3000)
+        assert result.average_score > random.average_score + 0.02
+        assert result.average_greedy_score > random.average_score + 0.02
+        assert result.rounds[-1] == 3000
+        assert np.all(np.diff(result.shown) >= 0)
+
+
+def test_every_pass_meets_every_query_once_in_another_order():
+    n = VARIED.n_queries
+    orders = []
+    for lap in range(3):
+        first = [
+            VARIED.kernel.query(VARIED.params, VARIED._draw(lap * n + i, 0, 0), VARIED.features)[0]
+            for i in range(n)
+        ]
+        assert sorted(first) == VARIED.params.starts[:-1].tolist()
+        orders.append(first)
+    assert orders[0] != orders[1] != orders[2]

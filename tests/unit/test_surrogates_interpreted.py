@@ -1,0 +1,43 @@
+"""Interpreted surrogates give the bits that compiled ones give."""
+
+import os
+import subprocess
+import sys
+
+LISTS = """
+import hashlib
+import numpy as np
+from keyhole.surrogates import SURROGATES, surrogate, top_one, top_two
+digest, rng = hashlib.sha256(), np.random.default_rng(0)
+for name in SURROGATES:
+    loss = surrogate(name, **({"max_grade": 3} if name in ("logistic", "ordinal") else {}))
+    for m in [1, 2, 3, 5, 8, 13, 80] * 5:
+        s, R = rng.normal(0, 3, m), rng.integers(0, 4, m).astype(float)
+        ranking = rng.permutation(m)
+        shown = dict(scores=s, ranking=ranking, values=R[ranking], gamma=0.3)
+        digest.update(np.array(loss.value(s, R)).tobytes() + loss.gradient(s, R).tobytes())
+        if loss.order == 1:
+            digest.update(top_one(loss, **shown).tobytes())
+            digest.update(top_one(loss, **shown, guess=R / 2).tobytes())
+        elif loss.order == 2:
+            digest.update(top_two(loss, **shown).tobytes())
+print(digest.hexdigest())
+"""
+
+
+def _digest(**environment):
+    ran = subprocess.run(
+        [sys.executable, "-c", LISTS],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def test_interpreted_and_compiled_surrogates_are_the_same():
+    compiled = _digest()
+    assert len(compiled) == 64
+    assert _digest(NUMBA_DISABLE_JIT="1") == compiled
