@@ -50,6 +50,8 @@ def _make(name: str, world: Queries, options: dict[str, Any], seed: int) -> Cont
         check_choice(option, f"An option of {cls.__name__}", known or ["(none)"])
     if "max_grade" in known:
         options = {"max_grade": max(world.max_grade, 1.0), **options}
+    if "row_norm" in known:
+        options = {"row_norm": world.largest_norm, **options}
     return cls(world.n_features, world.n_items, seed=seed, **options)
 
 

@@ -1,5 +1,7 @@
 """The contract suite over the rankers of query-document lists."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from keyhole.contracts import Query
 from keyhole.errors import InvalidInput, NotObservable
 from keyhole.learn import learn
 from keyhole.rankers.contextual import CONTEXTUAL_RANKERS, ContextualRTopK, Descent
-from keyhole.surrogates import SURROGATES
+from keyhole.surrogates import SURROGATES, surrogate
 from keyhole.worlds.queries import Queries
 
 NUMBERS = np.random.default_rng(8)
@@ -25,7 +27,7 @@ def _world(lengths):
 EQUAL = _world([N_ITEMS] * 40)
 VARIED = _world([1, N_ITEMS, 2, 3, 1, 5, 4, 2] * 5)
 
-EXAMPLES = {
+EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "rtopk": [
         {"surrogate": name, "mix": 0.4}
         for name, cls in SURROGATES.items()
@@ -60,7 +62,7 @@ def test_every_row_has_an_example():
 def _make(row, options):
     cls = CONTEXTUAL_RANKERS[row]
     if options.get("surrogate") in ("logistic", "ordinal"):
-        options = {**options, "surrogate": SURROGATES[options["surrogate"]](max_grade=2)}
+        options = {**options, "surrogate": surrogate(options["surrogate"], max_grade=2)}
     return cls(N_FEATURES, N_ITEMS, **options)
 
 

@@ -15,6 +15,8 @@ from keyhole.checks import (
     check_world,
 )
 from keyhole.contracts import Ranker, RankerKernel, Reveal, World
+from keyhole.draw import WORLD_STREAM, Draw, RelabelledDraw, stream_of
+from keyhole.errors import InvalidInput, UnknownName
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.rankers import RANKERS, SUBROUTINES
 from keyhole.rankers.fixed.plain import Random
@@ -24,10 +26,13 @@ from keyhole.worlds import (
     Choices,
     Flips,
     Gaussian,
+    Graded,
     Hopeless,
     Outcomes,
+    Queries,
     Ratings,
     Recorded,
+    Separable,
     Switching,
 )
 
@@ -95,6 +100,9 @@ WORLD_EXAMPLES: dict[str, list[World]] = {
     "outcomes": [Outcomes([[0, 1, 2], [2, 0, 0]], [0.25, 0.75])],
     "ratings": [GRADED, Ratings(TABLE > 1, item_names=list("abcde"))],
     "recorded": [Recorded(TABLE[:50])],
+    "queries": [Queries(TABLE[:, :2], TABLE[:, 2], np.arange(0, 301, 5))],
+    "separable": [Separable(), Separable(7, n_features=3, n_grades=2, spread=0.1)],
+    "graded": [Graded(n_features=7), Graded(6, n_features=2, max_grade=1, noise=0.0)],
 }
 REVEAL_EXAMPLES: dict[str, list[Reveal]] = {
     "full": [Full()],
@@ -149,6 +157,52 @@ def test_reveal(given):
 )
 def test_world(given):
     check_world(given)
+
+
+@pytest.mark.parametrize("given", [*WORLD_EXAMPLES["separable"], *WORLD_EXAMPLES["graded"]])
+def test_drawn_features(given):
+    labels = np.roll(np.arange(given.n_items)[::-1], 1)
+    renamed_world, renamed = given.relabelled(labels), given.matrix()
+    for t in range(50):
+        features: Any = given.query(t, seed=3).features
+        assert np.isfinite(features).all()
+        assert np.array_equal(features, given.query(t, seed=3).features)
+        draw = RelabelledDraw(*Draw(3, stream_of(WORLD_STREAM, 0), t), labels)
+        rows = renamed_world.kernel.query(renamed_world.params, draw, renamed)
+        assert rows == (0, given.n_items)
+        assert np.array_equal(renamed, features[labels])
+    assert not np.array_equal(features, given.query(t, seed=4).features)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_features", "n_items"), [("mslr", 136, 120), ("yahoo", 700, 24), ("yandex", 245, 10)]
+)
+def test_lists_like_real_ones(name, n_features, n_items):
+    world = Graded.like(name)
+    lists: list[tuple[Any, Any]] = [
+        (world.query(t).features, world.relevance(t)) for t in range(300)
+    ]
+    lengths = [len(grades) for _, grades in lists]
+    # 300 lengths, uniform over at most 161: five standard errors of the mean.
+    assert abs(np.mean(lengths) - n_items) < 5 * (max(lengths) - min(lengths)) / np.sqrt(12 * 300)
+    assert len(set(lengths)) > 10
+    for features, grades in lists:
+        assert features.shape == (len(grades), n_features)
+        assert (features > 0.0).all()
+        assert (np.linalg.norm(features, axis=1) <= 1.0).all()
+    assert np.mean([grades.max() > 0 for _, grades in lists]) > 0.95
+    shares = np.bincount(np.concatenate([g for _, g in lists]).astype(int), minlength=5)
+    expected = np.array([16, 8, 4, 2, 1]) / 31
+    assert np.abs(shares / shares.sum() - expected).max() < 2.5 / np.sqrt(shares.sum())
+
+
+def test_games_of_one_list_refuse_lists_that_change():
+    from keyhole.lab.spec import GameSpec, build
+
+    with pytest.raises(InvalidInput, match="one fixed list, got 'graded'"):
+        build(GameSpec(world="graded"))
+    with pytest.raises(UnknownName, match="one of choices, flips, gaussian, hopeless, switching,"):
+        build(GameSpec(world="grades"))
 
 
 def test_thread_count_changes_nothing():

@@ -18,6 +18,8 @@ from keyhole.worlds import WORLDS, Choices, Ratings, Recorded
 DATA_PREFIX = "data:"
 _ARRAY_WORLDS = ("outcomes", "ratings", "recorded")
 """Worlds made from arrays: in Python, or by giving a file as the world."""
+_LIST_WORLDS = ("queries", "separable", "graded")
+"""Worlds of query-document lists: for :func:`keyhole.learn.learn`, not for games of one list."""
 
 
 class DataMissing(KeyholeError):
@@ -95,7 +97,12 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
     """Return the world of a description, and notes on it."""
     options = dict(spec.world_options)
     if not _is_file(spec.world):
-        known = [name for name in WORLDS if name not in _ARRAY_WORLDS]
+        if spec.world in _LIST_WORLDS:
+            raise InvalidInput(
+                f"world must be one fixed list, got {spec.world!r}, whose lists change with the "
+                f"query: rankers learn on it with keyhole.learn.learn."
+            )
+        known = [name for name in WORLDS if name not in (*_ARRAY_WORLDS, *_LIST_WORLDS)]
         check_choice(spec.world, "world (a name, or a .csv file of people by items)", known)
         cls = WORLDS[spec.world]
         _check_options(cls, options)

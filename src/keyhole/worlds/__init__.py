@@ -4,7 +4,9 @@ from keyhole.contracts import World
 from keyhole.worlds.choices import Choices
 from keyhole.worlds.flips import Flips
 from keyhole.worlds.gaussian import Gaussian
+from keyhole.worlds.generated import Graded, Separable
 from keyhole.worlds.outcomes import Hopeless, Outcomes
+from keyhole.worlds.queries import Queries
 from keyhole.worlds.switching import Switching
 from keyhole.worlds.table import Ratings, Recorded
 
@@ -17,6 +19,9 @@ WORLDS: dict[str, type[World]] = {
     "outcomes": Outcomes,
     "ratings": Ratings,
     "recorded": Recorded,
+    "queries": Queries,
+    "separable": Separable,
+    "graded": Graded,
 }
 
 __all__ = [
@@ -24,9 +29,12 @@ __all__ = [
     "Choices",
     "Flips",
     "Gaussian",
+    "Graded",
     "Hopeless",
     "Outcomes",
+    "Queries",
     "Ratings",
     "Recorded",
+    "Separable",
     "Switching",
 ]

@@ -103,6 +103,11 @@ class Queries(World):
         """Number of queries in a pass."""
         return len(self.params.starts) - 1
 
+    @property
+    def largest_norm(self) -> float:
+        """The largest Euclidean norm of a document, 1 if all are 0."""
+        return float(np.sqrt(np.square(self.features).sum(axis=1).max())) or 1.0
+
     def matrix(self) -> FloatArray:
         return self.features
 

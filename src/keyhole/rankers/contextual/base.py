@@ -65,12 +65,20 @@ def rank_greedily(params: Any, state: Any, features: Any, out: Any, work: Any) -
     sort_descending(scores, out, work.surrogate.sort)
 
 
-def step_of(name: str, step: str, rate: float, power: float, radius: float | None) -> Step:
-    """Return the step that options describe, or raise."""
+def step_of(
+    name: str, step: str, rate: float, power: float, row_norm: float, radius: float | None
+) -> Step:
+    """Return the step that options describe, or raise.
+
+    Scores are the same for features divided by ``row_norm`` and weights multiplied by it; the
+    step is that of a game so scaled, in which no document has a norm above 1.
+    """
     kind = _STEPS[check_choice(step, f"`step` of {name}", _STEPS)]
+    row_norm = check_number(row_norm, f"`row_norm` of {name}", above=0.0)
     return Step(
         kind,
-        check_number(rate, f"`rate` of {name}", above=0.0),
+        check_number(rate, f"`rate` of {name}", above=0.0)
+        / (row_norm if kind == ADAGRAD else row_norm**2),
         check_number(power, f"`power` of {name}", at_least=0.0),
         math.inf if radius is None else check_number(radius, f"`radius` of {name}", above=0.0),
     )

@@ -76,8 +76,11 @@ class Descent(ContextualRanker):
     surrogate
         A name of SURROGATES; ``listnet`` by default.
     step, rate, power
-        ``power`` (default): rate * t^-power, the papers' 0.01 / sqrt(t) by default; ``fixed``;
-        or ``adagrad``.
+        ``power`` (default): rate * t^-power, by default 3 / sqrt(t) for documents of norm 1
+        (the papers' is 0.01 / sqrt(t)); ``fixed``; or ``adagrad``.
+    row_norm
+        The largest norm of a document: steps are made smaller by it (AdaGrad's) or its square, so
+        that a rate means the same whatever the scale of the features.
     radius
         Project the weights onto the ball of this radius. None: do not.
 
@@ -103,8 +106,9 @@ class Descent(ContextualRanker):
         *,
         surrogate: str | Surrogate = "listnet",
         step: str = "power",
-        rate: float = 0.01,
+        rate: float = 3.0,
         power: float = 0.5,
+        row_norm: float = 1.0,
         radius: float | None = None,
         seed: int = 0,
         run: int = 0,
@@ -116,7 +120,7 @@ class Descent(ContextualRanker):
         self.kernel = RankerKernel(linear_init, linear_work, show_greedily, update, rank_greedily)
         self.params = DescentParams(
             self.n_features,
-            step_of(type(self).__name__, step, rate, power, radius),
+            step_of(type(self).__name__, step, rate, power, row_norm, radius),
             self.surrogate.params(self.n_items),
         )
 

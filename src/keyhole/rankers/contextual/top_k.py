@@ -24,22 +24,6 @@ from keyhole.surrogates.propensities import set_propensity
 _EXPLORE, _DOCUMENTS = 0, 1
 
 
-class Setting(NamedTuple):
-    """Steps and exploration that do well on real and synthetic lists alike."""
-
-    step: str
-    rate: float
-    power: float
-    mix: float
-    mix_power: float
-
-
-# One per surrogate for all data, found on MQ2008; docs/contextual.md has the scores. The papers'
-# own (E5) are step="power", rate=0.01, power=2/3, mix=0.1, mix_power=1/3.
-_USUAL = Setting("power", 0.003, 2 / 3, 0.1, 0.0)
-RECOMMENDED: dict[str, Setting] = {"ranksvm": Setting("adagrad", 0.1, 0.0, 0.05, 1 / 3)}
-
-
 class TopKParams(NamedTuple):
     """Settings of contextual RTop-kF."""
 
@@ -122,15 +106,16 @@ class ContextualRTopK(ContextualRanker):
         A name of SURROGATES whose gradient falls apart into terms of one document (k = 1) or
         two (k = 2): ``squared``, ``kl``, ``smooth_dcg``, ``ranksvm``, ...
     mix, mix_power
-        A round explores with probability mix * t^-mix_power. Default, as for the steps: what is
-        recommended for the surrogate.
+        A round explores with probability mix * t^-mix_power.
     exploration
         ``lifted``: a random top, the others by score. ``uniform``: a random ranking, as in
         the papers: the same propensities, and a worse list.
     mismatch_scale
         Multiplies the propensity of tops that are not greedy: less variance, some bias (R21).
-    step, rate, power, radius
-        See :class:`~keyhole.rankers.contextual.gradient.Descent`.
+    step, rate, power, row_norm, radius
+        See :class:`~keyhole.rankers.contextual.gradient.Descent`. The defaults do well with every
+        surrogate on all data tried (docs/contextual.md); the papers' (E5) are step="power",
+        rate=0.01, mix_power=1/3.
 
     Notes
     -----
@@ -158,13 +143,14 @@ one or two documents; that of listnet needs the relevance of all.
         n_items: int,
         *,
         surrogate: str | Surrogate = "kl",
-        mix: float | None = None,
-        mix_power: float | None = None,
+        mix: float = 0.1,
+        mix_power: float = 0.0,
         exploration: str = "lifted",
         mismatch_scale: float = 1.0,
-        step: str | None = None,
-        rate: float | None = None,
-        power: float | None = None,
+        step: str = "adagrad",
+        rate: float = 0.3,
+        power: float = 2 / 3,
+        row_norm: float = 1.0,
         radius: float | None = None,
         seed: int = 0,
         run: int = 0,
@@ -178,11 +164,6 @@ one or two documents; that of listnet needs the relevance of all.
                 f"that of {self.surrogate.name} needs the relevance of all."
             )
         self.max_grade = self.surrogate.max_grade
-        usual = RECOMMENDED.get(self.surrogate.name, _USUAL)
-        given: dict[str, Any] = dict(
-            zip(Setting._fields, (step, rate, power, mix, mix_power), strict=True)
-        )
-        chosen = usual._replace(**{n: v for n, v in given.items() if v is not None})
         check_choice(exploration, f"`exploration` of {name}", self.exploration_kinds)
         make = top_one_kernel if self.surrogate.order == 1 else top_two_kernel
         update = assemble(_update_by, make(self.surrogate))
@@ -190,11 +171,11 @@ one or two documents; that of listnet needs the relevance of all.
         self.params = TopKParams(
             self.n_features,
             check_integer(self.surrogate.order, "order", at_least=1),
-            check_number(chosen.mix, f"`mix` of {name}", above=0.0, at_most=1.0),
-            check_number(chosen.mix_power, f"`mix_power` of {name}", at_least=0.0),
+            check_number(mix, f"`mix` of {name}", above=0.0, at_most=1.0),
+            check_number(mix_power, f"`mix_power` of {name}", at_least=0.0),
             check_number(mismatch_scale, f"`mismatch_scale` of {name}", above=0.0),
             exploration == "lifted",
-            step_of(name, chosen.step, chosen.rate, chosen.power, radius),
+            step_of(name, step, rate, power, row_norm, radius),
             self.surrogate.params(self.n_items),
         )
 
