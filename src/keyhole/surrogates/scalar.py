@@ -56,6 +56,11 @@ def softmax_norm(values: Any, scale: float) -> tuple[float, float]:
 @kernel
 def fill_softmax(values: Any, scale: float, out: Any) -> None:
     """Fill ``out`` with the probabilities proportional to e^(scale value)."""
-    largest, total = softmax_norm(values, scale)
+    largest, total = values[0], 0.0
     for item in range(values.shape[0]):
-        out[item] = math.exp(scale * (values[item] - largest)) / total
+        largest = max(largest, values[item])
+    for item in range(values.shape[0]):  # each exponential once: they are most of the work
+        out[item] = math.exp(scale * (values[item] - largest))
+        total += out[item]
+    for item in range(values.shape[0]):
+        out[item] /= total
