@@ -1,5 +1,6 @@
 """The command line: parse, call, print."""
 
+import inspect
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,9 @@ from keyhole.lab.spec import GameSpec, build
 from keyhole.lab.study import find_study, list_studies
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import RANKERS, SUBROUTINES
+from keyhole.rankers.contextual import CONTEXTUAL_RANKERS
 from keyhole.reveals import REVEALS
+from keyhole.surrogates import SURROGATES
 from keyhole.terminal import (
     OUT,
     Json,
@@ -212,12 +215,15 @@ def _summary_of(thing: object) -> str:
 
 
 def _options_text(cls: type) -> str:
-    return ", ".join(f"{name}={default!r}" for name, default in options_of(cls).items())
+    return ", ".join(
+        name if default is inspect.Parameter.empty else f"{name}={default!r}"
+        for name, default in options_of(cls).items()
+    )
 
 
 @app.command(name="list")
 def list_command(as_json: Json = False) -> None:
-    """List rankers, subroutines, measures, worlds, reveals and papers, with their options.
+    """List rankers, surrogates, measures, worlds, reveals and papers, with their options.
 
     What is listed under a name are its options and their defaults. In a game they are set with
     their owner:
@@ -228,6 +234,10 @@ def list_command(as_json: Json = False) -> None:
         tables: dict[str, dict[str, tuple[str, str]]] = {
             "rankers": {n: (_summary_of(c), _options_text(c)) for n, c in RANKERS.items()},
             "subroutines": {n: (s.summary, "") for n, s in SUBROUTINES.items()},
+            "rankers of query-document lists": {
+                n: (_summary_of(c), _options_text(c)) for n, c in CONTEXTUAL_RANKERS.items()
+            },
+            "surrogates": {n: (_summary_of(c), _options_text(c)) for n, c in SURROGATES.items()},
             "measures": {n: (str(measure(n)), _summary_of(c)) for n, c in MEASURES.items()},
             "worlds": {n: (_summary_of(c), _options_text(c)) for n, c in WORLDS.items()},
             "reveals": {n: (_summary_of(c), _options_text(c)) for n, c in REVEALS.items()},

@@ -45,7 +45,7 @@ def _read(files: list[Path], groups: list[Path] | None, raw: bool, keep: bool) -
 
 def _make(name: str, world: Queries, options: dict[str, Any], seed: int) -> ContextualRanker:
     cls = CONTEXTUAL_RANKERS[check_choice(name, "ranker", CONTEXTUAL_RANKERS)]
-    known = [option for option in options_of(cls) if option not in ("n_features", "seed", "run")]
+    known = options_of(cls)
     for option in options:
         check_choice(option, f"An option of {cls.__name__}", known or ["(none)"])
     if "max_grade" in known:

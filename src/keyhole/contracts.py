@@ -70,7 +70,7 @@ def options_of(cls: Any) -> dict[str, Any]:
         name: parameter.default
         for name, parameter in inspect.signature(cls.__init__).parameters.items()
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        and name not in ("self", "n_items", "cutoff")
+        and name not in ("self", "n_items", "n_features", "cutoff", "seed", "run")
     }
 
 
