@@ -1,8 +1,8 @@
 """Losses of scores that can be descended: one file per surrogate, one row each in SURROGATES."""
 
-import inspect
 from typing import Any
 
+from keyhole.contracts import options_of
 from keyhole.errors import check_choice
 from keyhole.surrogates.base import (
     PairKernel,
@@ -82,7 +82,7 @@ squared, got 'rank_svm'. Did you mean 'ranksvm'?
         return name
     cls = SURROGATES[check_choice(name, "surrogate", SURROGATES)]
     for option in options:
-        check_choice(option, f"option of {name}", inspect.signature(cls).parameters)
+        check_choice(option, f"option of {name}", options_of(cls))
     return cls(**options)
 
 

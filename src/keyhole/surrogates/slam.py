@@ -157,7 +157,7 @@ class SLAM(Surrogate):
             self.weights == "average",
         )
 
-    def mistake_scale(self, n_items: int, *, max_grade: int = 1) -> float:
+    def mistake_scale(self, n_items: int, *, max_grade: float = 1.0) -> float:
         """Return kappa v_max of B2; lists that are not ranked best have at least 1 over it as loss.
 
         The perceptron of [T16] bounds its mistakes by it (Lemma 5), for whole grades. It holds

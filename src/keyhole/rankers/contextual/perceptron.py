@@ -1,6 +1,5 @@
 """A1, A2 and A3: perceptrons that learn from mistakes only."""
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from keyhole.rankers.contextual.base import (
 )
 from keyhole.rankers.contextual.gradient import by_item, show_greedily
 from keyhole.rankers.contextual.linear import chain, linear_scores
-from keyhole.surrogates import Surrogate
+from keyhole.surrogates import SLAM, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 
 
@@ -131,11 +130,9 @@ class SLAMPerceptron(_Perceptron):
         super().__init__(n_features, n_items, seed=seed, run=run)
         given = named_measure(measure)
         row_norm = check_number(row_norm, "`row_norm` of SLAMPerceptron", above=0.0)
-        largest = 2.0 ** check_number(max_grade, "`max_grade` of SLAMPerceptron", above=0.0) - 1.0
-        kappa = min(given.cutoff or self.n_items, self.n_items)
-        heaviest = 1.0 if given.name == "AP" else largest * math.log2(kappa + 1.0)
-        best = 1.0 / (4.0 * kappa * row_norm**2 * heaviest)
-        slam = named_surrogate("slam", measure=given.label)
+        max_grade = check_number(max_grade, "`max_grade` of SLAMPerceptron", above=0.0)
+        slam = SLAM(measure=given.label)
+        best = 1.0 / (4.0 * row_norm**2 * slam.mistake_scale(self.n_items, max_grade=max_grade))
         self._set_up(given, best if rate is None else rate, slam)
 
 
