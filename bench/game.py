@@ -6,6 +6,7 @@ slows all of them alike. One thread is timed by its CPU time; several by the clo
 
 import argparse
 import math
+import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -222,7 +223,7 @@ def every_ranker(report: Report, turns: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.game", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="shorter games, fewer turns")
     parser.add_argument("--fused", action="store_true", help="pretend that there is no compiler")
     chosen = parser.parse_args(arguments)
@@ -241,3 +242,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = sum(bar.passed for bar in report.bars)
     console.print(f"{kept} of {len(report.bars)} promises kept; details in bench/out/bench.json.")
     return 0 if report.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

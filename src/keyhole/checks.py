@@ -264,6 +264,7 @@ def check_items_are_exchangeable(ranker: Ranker, world: World, rounds: int) -> N
         impression, feedback = _one_round(plain, world, reveal, t)
         features = np.ascontiguousarray(plain.features_of(impression.query)[labels])
         draw = RelabelledDraw(*plain.draw(t), labels)
+        renamed.kernel.prepare(renamed.params, renamed.state, features, features[:0], work)
         explored, propensity = renamed.kernel.rank(
             renamed.params, renamed.state, draw, features, shown, work
         )

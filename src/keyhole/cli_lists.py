@@ -16,7 +16,7 @@ from keyhole.errors import InvalidInput, check_choice, check_integer
 from keyhole.lab.results import check_folder, plain, write_atomically
 from keyhole.learn import Learning, learn
 from keyhole.rankers.contextual import CONTEXTUAL_RANKERS, ContextualRanker
-from keyhole.rankers.contextual.linear import linear_scores
+from keyhole.rankers.contextual.vectors import linear_scores
 from keyhole.reveals import Top
 from keyhole.sorting import sort_descending, sort_work
 from keyhole.terminal import OUT, Json, parse_options, progress_bar, sentences, to_json
@@ -38,6 +38,7 @@ def _read(files: list[Path], groups: list[Path] | None, raw: bool, keep: bool) -
     return read_letor(
         files,
         groups=groups or None,
+        dtype=np.float32,
         normalise=None if raw else "minmax",
         missing_relevant="keep" if keep else "drop",
     )
@@ -202,11 +203,11 @@ def rank_command(
                 f"{queries.n_features}."
             )
         work, used = sort_work(queries.largest), weights[: queries.n_features].copy()
-        rankings: list[list[int]] = []
+        rounded, rankings = np.empty(len(used), np.float32), list[list[int]]()
         for index in range(queries.n_queries):
             features, _ = queries.query(index)
             scores, order = np.empty(len(features)), np.empty(len(features), dtype=np.int64)
-            linear_scores(features, used, scores)
+            linear_scores(features, used, rounded, features[:0], scores)
             sort_descending(scores, order, work)
             rankings.append(order.tolist())
         if as_json:

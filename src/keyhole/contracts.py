@@ -77,6 +77,11 @@ def options_of(cls: Any) -> dict[str, Any]:
 # --------------------------------------------------------------------------- rankers
 
 
+@kernel
+def nothing_to_prepare(params: Any, state: Any, features: Any, upcoming: Any, work: Any) -> None:
+    """Leave the scratch memory as it is."""
+
+
 class RankerKernel(NamedTuple):
     """The explicit half of a ranker: two functions that allocate and two compiled ones.
 
@@ -86,6 +91,10 @@ class RankerKernel(NamedTuple):
     ``update(params, state, draw, features, ranking, explored, propensity, values, work)``.
     Only ``update`` may write to the state. A ranker of query-document lists also has
     ``greedy(params, state, features, out, work)``: what it would show if it did not explore.
+    What these need in common ``prepare(params, state, features, upcoming, work)`` works out. It is
+    called before any of them, once for several if neither the state nor the list changes in
+    between. ``upcoming`` are the features of the next list where they are known, and empty
+    elsewhere: no result depends on them, but they can be fetched early.
     """
 
     init: Callable[..., Any]
@@ -93,6 +102,7 @@ class RankerKernel(NamedTuple):
     rank: Callable[..., tuple[bool, float]]
     update: Callable[..., None]
     greedy: Callable[..., None] | None = None
+    prepare: Callable[..., None] = nothing_to_prepare
 
 
 class Ranker(ABC):
@@ -162,6 +172,7 @@ class Ranker(ABC):
         features = self.features_of(query)
         ranking = np.empty(query.n_items, dtype=np.int64)
         work = self._scratch(query.n_items)
+        self.kernel.prepare(self.params, self.state, features, features[:0], work)
         explored, propensity = self.kernel.rank(
             self.params, self.state, self.draw(round), features, ranking, work
         )
@@ -184,6 +195,8 @@ class Ranker(ABC):
                 f"but the feedback hides some of them."
             )
         check_relevance(values[~np.isnan(values)], "revealed relevance")
+        work = self._scratch(n_items)
+        self.kernel.prepare(self.params, self.state, features, features[:0], work)
         self.kernel.update(
             self.params,
             self.state,
@@ -193,7 +206,7 @@ class Ranker(ABC):
             impression.explored,
             impression.propensity,
             values,
-            self._scratch(n_items),
+            work,
         )
         self.next_round = max(self.next_round, impression.round + 1)
 

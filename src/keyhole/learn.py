@@ -33,6 +33,7 @@ class _Board(NamedTuple):
 
 
 def _list_loop(
+    prepare_list: Any,
     rank: Any,
     update: Any,
     greedy: Any,
@@ -68,6 +69,9 @@ def _list_loop(
             relevance, gains = board.relevance[:n_items], board.gains[:n_items]
             relevance_of(world_params, users, relevance)
             offset, norm = prepare(measure_params, relevance, gains, scratch)
+            next_begin, next_stop = query(world_params, Draw(seed, world_stream, t + 1), matrix)
+            upcoming = matrix[next_begin:next_stop]
+            prepare_list(ranker_params, state, features, upcoming, work)
             explored, propensity = rank(ranker_params, state, draw, features, ranking, work)
             shown = score(measure_params, gains, offset, norm, ranking)
             board.totals[0] += shown
@@ -163,6 +167,7 @@ def learn(
     matrix, checkpoints = world.matrix(), checkpoints_of(rounds, n_points)
     learn_rounds = assemble(
         _list_loop,
+        ranker.kernel.prepare,
         ranker.kernel.rank,
         ranker.kernel.update,
         ranker.kernel.greedy or _as_shown,

@@ -97,16 +97,18 @@ class Log(NamedTuple):
             raise InvalidInput(f"{path} must be a log saved by Log.save: {error}") from None
 
 
-def _log_loop(update: Any) -> Callable[..., None]:
+def _log_loop(prepare: Any, update: Any) -> Callable[..., None]:
     def update_all(params: Any, state: Any, work: Any, log: Any) -> None:
         stream = stream_of(RANKER_STREAM, log.run)
         for row in range(log.rounds.shape[0]):
             first, end = log.starts[row], log.starts[row + 1]
+            features = log.features[first:end]
+            prepare(params, state, features, features[:0], work)
             update(
                 params,
                 state,
                 Draw(log.seed, stream, log.rounds[row]),
-                log.features[first:end],
+                features,
                 log.rankings[first:end],
                 log.explored[row],
                 log.propensities[row],
@@ -148,7 +150,8 @@ def replay(ranker: R, log: Log) -> R:
             f"but the log hides some of them."
         )
     work = fresh.kernel.work(fresh.params, fresh.n_items)
-    assemble(_log_loop, fresh.kernel.update)(fresh.params, fresh.state, work, log)
+    update_all = assemble(_log_loop, fresh.kernel.prepare, fresh.kernel.update)
+    update_all(fresh.params, fresh.state, work, log)
     if len(log.rounds):
         fresh.next_round = int(log.rounds.max()) + 1
     return fresh

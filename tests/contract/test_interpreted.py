@@ -9,6 +9,9 @@ import hashlib, warnings
 import numpy as np
 warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
 from keyhole import *
+from keyhole.learn import learn
+from keyhole.rankers.contextual import ContextualRTopK, Descent, SLAMPerceptron
+from keyhole.worlds.queries import Queries
 crowd = Flips(6, n_relevant=2)
 games = [
     (RTopK(6, horizon=60, k=2, subroutine=name), crowd, "DCG") for name in SUBROUTINES
@@ -24,6 +27,14 @@ for ranker, world, measure in games:
     trace = play(ranker, world, measure=measure, rounds=60, record=True)
     for array in (trace.scores, trace.best, *trace.states[0].values(), *trace.logs[0][2:]):
         digest.update(np.ascontiguousarray(array).tobytes())
+numbers = np.random.default_rng(0)
+for kind in (np.float32, np.float64):
+    features = numbers.normal(size=(300, 21)).astype(kind)
+    world = Queries(features, numbers.integers(3, size=300).astype(float), np.arange(0, 301, 30))
+    for ranker in (ContextualRTopK(21, 30, mix=0.3), Descent(21, 30), SLAMPerceptron(21, 30)):
+        learning = learn(ranker, world, rounds=40)
+        for array in (learning.shown, learning.greedy, *learning.state.values()):
+            digest.update(np.ascontiguousarray(array).tobytes())
 print(digest.hexdigest())
 """
 

@@ -24,8 +24,8 @@ def copy_gains(params: Any, relevance: Any, gains: Any, work: Any) -> tuple[floa
 
 
 @kernel
-def fill_exponential(relevance: Any, gains: Any) -> None:
-    """Fill ``gains`` with 2^r - 1, exactly for whole grades."""
+def fill_exponential(relevance: Any, gains: Any) -> bool:
+    """Fill ``gains`` with 2^r - 1, exactly for whole grades; return whether all are."""
     whole = True
     for item in range(relevance.shape[0]):
         grade = relevance[item]
@@ -36,6 +36,7 @@ def fill_exponential(relevance: Any, gains: Any) -> None:
     else:
         for item in range(relevance.shape[0]):
             gains[item] = 2.0 ** relevance[item] - 1.0
+    return whole
 
 
 @kernel

@@ -2,8 +2,6 @@
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from keyhole.compiled import kernel
 from keyhole.contracts import MeasureKernel
 from keyhole.measures.dcg import DCG
@@ -21,39 +19,41 @@ def ideal_dcg(params: Any, gains: Any, work: Any) -> float:
 
 
 @kernel
-def _best_of_whole_grades(params: Any, relevance: Any, work: Any) -> bool:
-    """Fill ``work.order`` with items of the gains of the best ranking; return whether it could.
+def _largest(relevance: Any) -> int:
+    """Return the largest of some whole grades; the largest of integers is found by vectors."""
+    largest = 0
+    for item in range(relevance.shape[0]):
+        largest = max(largest, int(relevance[item]))
+    return largest
 
-    Grades are few: count the items of each, and let one stand for all of its grade. That gives
-    the gains by position that sorting gives, so that their sum is the same.
+
+@kernel
+def _best_of_few_grades(params: Any, relevance: Any, largest: int, work: Any) -> None:
+    """Fill ``work.order`` with items of the gains of the best ranking, for whole grades.
+
+    Count the items of each grade, from the largest down, and let one stand for all of its
+    grade. That gives the gains by position that sorting gives, so that their sum is the same.
     """
     n_items = relevance.shape[0]
-    if n_items < _N_GRADES:  # too short for the scratch memory, and quickly sorted
-        return False
-    counts, members = work.sort.counts, work.sort.spare
-    for grade in range(_N_GRADES):
-        counts[grade] = 0
-    for item in range(n_items):
-        # Unsigned indices spare the test for negative ones.
-        whole = np.uint64(relevance[item]) if relevance[item] < _N_GRADES else np.uint64(0)
-        if float(whole) != relevance[item]:
-            return False
-        counts[whole] += np.uint32(1)
-        members[whole] = item
-    depth, place = min(params.depth, n_items), 0
-    for grade in range(_N_GRADES - 1, -1, -1):
-        end = min(place + int(counts[grade]), depth)
+    depth, place, grade = min(params.depth, n_items), 0, float(largest)
+    while place < depth:
+        count, member = 0, 0
+        for item in range(n_items):
+            same = relevance[item] == grade
+            count += 1 if same else 0
+            member = max(member, item if same else 0)
+        end = min(place + count, depth)
         for position in range(place, end):
-            work.order[position] = members[grade]
-        place = end
-    return True
+            work.order[position] = member
+        place, grade = end, grade - 1.0
 
 
 @kernel
 def normalised_gains(params: Any, relevance: Any, gains: Any, work: Any) -> tuple[float, float]:
     """Use 2^r - 1 as the gain and the ideal DCG as the norm."""
-    fill_exponential(relevance, gains)
-    if _best_of_whole_grades(params, relevance, work):
+    whole, largest = fill_exponential(relevance, gains), _largest(relevance)
+    if whole and largest < _N_GRADES:
+        _best_of_few_grades(params, relevance, largest, work)
         norm = weighted_sum(params, gains, work.order[: gains.shape[0]])
     else:
         norm = ideal_dcg(params, gains, work)

@@ -8,7 +8,8 @@ import numpy as np
 from keyhole.compiled import kernel
 from keyhole.contracts import Query, Ranker
 from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
-from keyhole.rankers.contextual.linear import ADAGRAD, FIXED, POWER, Step, linear_scores
+from keyhole.rankers.contextual.linear import ADAGRAD, FIXED, POWER, Step
+from keyhole.rankers.contextual.vectors import linear_scores
 from keyhole.sorting import sort_descending
 from keyhole.surrogates.base import SurrogateWork, surrogate_work
 
@@ -29,6 +30,7 @@ class LinearWork(NamedTuple):
     """Scratch memory."""
 
     scores: Any
+    rounded: Any
     gradient: Any
     relevance: Any
     descent: Any
@@ -47,6 +49,7 @@ def linear_work(params: Any, n_items: int) -> LinearWork:
     """Allocate the scratch memory for lists of up to ``n_items``."""
     return LinearWork(
         np.empty(n_items),
+        np.empty(params.n_features, np.float32),
         np.empty(n_items),
         np.empty(n_items),
         np.empty(params.n_features),
@@ -58,11 +61,16 @@ def linear_work(params: Any, n_items: int) -> LinearWork:
 
 
 @kernel
-def rank_greedily(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
-    """Sort the documents of a list by score."""
+def score_list(params: Any, state: Any, features: Any, upcoming: Any, work: Any) -> None:
+    """Score the documents of a list."""
     scores = work.scores[: features.shape[0]]
-    linear_scores(features, state.weights, scores)
-    sort_descending(scores, out, work.surrogate.sort)
+    linear_scores(features, state.weights, work.rounded, upcoming, scores)
+
+
+@kernel
+def rank_greedily(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
+    """Sort the documents of a list by the scores they have been given."""
+    sort_descending(work.scores[: features.shape[0]], out, work.surrogate.sort)
 
 
 def step_of(
@@ -112,4 +120,5 @@ class ContextualRanker(Ranker):
             raise InvalidInput(
                 f"`n_items` of the query must be at most {self.n_items}, got {query.n_items}."
             )
-        return features
+        kind = np.float32 if features.dtype == np.float32 else np.float64
+        return np.ascontiguousarray(features, dtype=kind)

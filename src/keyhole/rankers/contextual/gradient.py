@@ -11,9 +11,11 @@ from keyhole.rankers.contextual.base import (
     linear_init,
     linear_work,
     rank_greedily,
+    score_list,
     step_of,
 )
-from keyhole.rankers.contextual.linear import Step, chain, descend, linear_scores
+from keyhole.rankers.contextual.linear import Step, descend
+from keyhole.rankers.contextual.vectors import chain
 from keyhole.surrogates import Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 
@@ -57,7 +59,6 @@ def _update_by(gradient_of: Any) -> Callable[..., None]:
         n_items = ranking.shape[0]
         scores, relevance = work.scores[:n_items], work.relevance[:n_items]
         gradient = work.gradient[:n_items]
-        linear_scores(features, state.weights, scores)
         by_item(ranking, values, relevance)
         gradient_of(params.surrogate, scores, relevance, gradient, work.surrogate)
         chain(features, gradient, work.descent)
@@ -117,7 +118,9 @@ class Descent(ContextualRanker):
         self.surrogate = named_surrogate(surrogate)
         self.max_grade = self.surrogate.max_grade
         update = assemble(_update_by, self.surrogate.kernel.gradient)
-        self.kernel = RankerKernel(linear_init, linear_work, show_greedily, update, rank_greedily)
+        self.kernel = RankerKernel(
+            linear_init, linear_work, show_greedily, update, rank_greedily, score_list
+        )
         self.params = DescentParams(
             self.n_features,
             step_of(type(self).__name__, step, rate, power, row_norm, radius),

@@ -13,9 +13,10 @@ from keyhole.rankers.contextual.base import (
     linear_init,
     linear_work,
     rank_greedily,
+    score_list,
 )
 from keyhole.rankers.contextual.gradient import by_item, show_greedily
-from keyhole.rankers.contextual.linear import chain, linear_scores
+from keyhole.rankers.contextual.vectors import chain
 from keyhole.surrogates import SLAM, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 
@@ -55,7 +56,6 @@ def _update_by(gradient_of: Any, prepare: Any, score: Any) -> Callable[..., None
         offset, norm = prepare(params.measure, relevance, gains, work.surrogate)
         if score(params.measure, gains, offset, norm, ranking) == 0.0:
             return
-        linear_scores(features, state.weights, scores)
         gradient_of(params.surrogate, scores, relevance, gradient, work.surrogate)
         chain(features, gradient, work.descent)
         for column in range(state.weights.shape[0]):
@@ -79,7 +79,9 @@ class _Perceptron(ContextualRanker):
         name = type(self).__name__
         loss = _loss_of(name, measure)
         update = assemble(_update_by, chosen.kernel.gradient, *loss.kernel)
-        self.kernel = RankerKernel(linear_init, linear_work, show_greedily, update, rank_greedily)
+        self.kernel = RankerKernel(
+            linear_init, linear_work, show_greedily, update, rank_greedily, score_list
+        )
         self.rate = check_number(rate, f"`rate` of {name}", above=0.0)
         self.params = PerceptronParams(
             self.n_features, self.rate, chosen.params(self.n_items), loss.params(self.n_items)
@@ -215,7 +217,9 @@ class ClassificationPerceptron(ContextualRanker):
     True
     """
 
-    kernel = RankerKernel(linear_init, linear_work, show_greedily, _classify, rank_greedily)
+    kernel = RankerKernel(
+        linear_init, linear_work, show_greedily, _classify, rank_greedily, score_list
+    )
 
     def __init__(
         self, n_features: int, n_items: int, *, rate: float = 1.0, seed: int = 0, run: int = 0

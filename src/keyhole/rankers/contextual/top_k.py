@@ -12,9 +12,11 @@ from keyhole.rankers.contextual.base import (
     linear_init,
     linear_work,
     rank_greedily,
+    score_list,
     step_of,
 )
-from keyhole.rankers.contextual.linear import Step, chain, descend, linear_scores
+from keyhole.rankers.contextual.linear import Step, descend
+from keyhole.rankers.contextual.vectors import chain
 from keyhole.sorting import sort_descending
 from keyhole.surrogates import Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
@@ -57,19 +59,16 @@ def _rank(
     params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
 ) -> tuple[bool, float]:
     n_items = out.shape[0]
-    greedy = work.order[:n_items]
-    rank_greedily(params, state, features, greedy, work)
     mix = params.mix * (draw.round + 1.0) ** -params.mix_power
     explored = scalar(draw, draw.round, _EXPLORE, 0) < mix
+    greedy = work.order[:n_items] if explored else out
+    rank_greedily(params, state, features, greedy, work)
     if explored:
         keys = work.keys[:n_items]
         uniforms(draw, _DOCUMENTS, keys)
         sort_descending(keys, out, work.surrogate.sort)
         if params.lifted:
             _lift(params, out, greedy, work.in_top)
-    else:
-        for position in range(n_items):
-            out[position] = greedy[position]
     return explored, set_propensity(greedy, out, params.depth, mix, params.mismatch_scale)
 
 
@@ -87,7 +86,6 @@ def _update_by(estimate: Any) -> Callable[..., None]:
     ) -> None:
         n_items = ranking.shape[0]
         scores, gradient = work.scores[:n_items], work.gradient[:n_items]
-        linear_scores(features, state.weights, scores)
         estimate(params.surrogate, scores, ranking, values, propensity, gradient, work.surrogate)
         chain(features, gradient, work.descent)
         descend(params.step, draw.round, work.descent, state.weights, state.squares)
@@ -167,7 +165,9 @@ one or two documents; that of listnet needs the relevance of all.
         check_choice(exploration, f"`exploration` of {name}", self.exploration_kinds)
         make = top_one_kernel if self.surrogate.order == 1 else top_two_kernel
         update = assemble(_update_by, make(self.surrogate))
-        self.kernel = RankerKernel(linear_init, linear_work, _rank, update, rank_greedily)
+        self.kernel = RankerKernel(
+            linear_init, linear_work, _rank, update, rank_greedily, score_list
+        )
         self.params = TopKParams(
             self.n_features,
             check_integer(self.surrogate.order, "order", at_least=1),
