@@ -75,6 +75,13 @@ def copy_norm(features: Any, item: int, row: Any, norms: Any) -> None:
     linear_scores(features[item : item + 1], row, norms[item : item + 1])
 
 
+@kernel
+def squared_norms(features: Any, row: Any, out: Any) -> None:
+    """Fill ``out`` with the squared norm of each document."""
+    for item in range(features.shape[0]):
+        copy_norm(features, item, row, out)
+
+
 @rare_kernel
 def similarity_scores(
     form: Similarity,
@@ -88,9 +95,9 @@ def similarity_scores(
     """Fill ``out`` with the sum over j of coefficient j times K(support j, document)."""
     n_items = features.shape[0]
     products = work.products[:n_items]
+    squared_norms(features, work.row, work.norms)
     for item in range(n_items):
         out[item] = 0.0
-        copy_norm(features, item, work.row, work.norms)
     for j in range(support.shape[0]):
         linear_scores(features, support[j], products)
         for item in range(n_items):
