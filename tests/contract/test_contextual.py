@@ -47,7 +47,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "max-violation": [{"measure": "NDCG"}],
     "kernel-slam": [
         {"kernel": "rbf", "gamma": 3.0},
-        {"kernel": "polynomial", "degree": 3, "budget": N_ITEMS, "rate": 0.5, "measure": "AP"},
+        {"kernel": "polynomial", "degree": 3, "budget": N_ITEMS, "rate": 0.5},
     ],
     "kernel-max-violation": [{"kernel": "linear"}, {"kernel": "rbf", "budget": 9}],
     "perceptron": [{}],

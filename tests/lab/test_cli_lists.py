@@ -78,15 +78,14 @@ def _ndcg(rankings, path):
     )
 
 
-@pytest.mark.parametrize("ranker", ["kernel-slam", "kernel-max-violation"])
-def test_learn_then_rank_with_a_kernel(ranker, ring, tmp_path):
+def test_learn_then_rank_with_a_kernel(ring, tmp_path):
     model = tmp_path / "model.npz"
-    learn = ["--ranker", ranker, "--set", "ranker.budget=300", "--passes", 30, "--raw", "--json"]
-    run("learn", ring / "train.txt", *learn, "--model", model)
+    learn = ["--ranker", "kernel-slam", "--set", "ranker.budget=500", "--passes", 30, "--raw"]
+    run("learn", ring / "train.txt", *learn, "--model", model, "--json")
     scorer = load_model(model)
     assert isinstance(scorer, KernelModel)
     assert scorer.n_features == 3
-    assert len(scorer.support) == len(scorer.coefficients) <= 300
+    assert len(scorer.support) == len(scorer.coefficients) < 500
     rankings = json.loads(run("rank", ring / "train.txt", "--model", model, "--json").stdout)
     assert _ndcg(rankings, ring / "train.txt") > 0.95
     rankings = json.loads(run("rank", ring / "test.txt", "--model", model, "--json").stdout)

@@ -98,11 +98,12 @@ def test_many_chunks_show_every_query_once_a_pass(path):
         assert getattr(stream, name) == getattr(world, name)
     parts, passes, t = stream.parts(), [], 0
     for _ in range(2):
-        seen, sizes = [], []
+        seen: list[bytes] = []
+        sizes: list[int] = []
         while len(seen) < stream.n_queries:
             part = next(parts)
             rounds = range(t, t + part.n_queries)
-            seen += [part.query(round).features.tobytes() for round in rounds]
+            seen += [np.asarray(part.query(round).features).tobytes() for round in rounds]
             sizes.append(part.n_queries)
             t += part.n_queries
         assert len(sizes) > 5
@@ -116,7 +117,7 @@ def test_many_chunks_show_every_query_once_a_pass(path):
 def test_many_chunks_learn_what_the_rounds_learn_one_by_one(path):
     stream = LetorStream(path, normalise="minmax", block_bytes=BLOCK)
     rounds = int(2.5 * stream.n_queries)
-    reported = []
+    reported: list[int] = []
     ranker = _ranker(stream)
     learnt = learn_stream(ranker, stream, rounds=rounds, seed=7, progress=reported.append)
     assert sum(reported) == rounds

@@ -192,7 +192,8 @@ class KernelSLAMPerceptron(_KernelPerceptron):
         See :class:`~keyhole.rankers.contextual.base.ContextualRanker`.
     kernel, gamma, degree
         K(x, y): ``rbf`` exp(-gamma |x - y|^2), ``polynomial`` (1 + gamma x.y)^degree, or
-        ``linear`` gamma x.y, of documents divided by ``row_norm``.
+        ``linear`` x.y, of documents divided by ``row_norm``. The smaller gamma, the
+        further a document's relevance tells of others.
     budget
         Most support vectors to keep. Default: 1,000, or the longest list if that is longer.
     measure
@@ -234,7 +235,7 @@ vectors at a time, must be an integer of at least 20, got 8.
         n_items: int,
         *,
         kernel: str = "rbf",
-        gamma: float = 1.0,
+        gamma: float = 4.0,
         degree: int = 2,
         budget: int | None = None,
         measure: str | Measure = "NDCG@10",
@@ -293,7 +294,7 @@ class KernelMaxViolationPerceptron(_KernelPerceptron):
         n_items: int,
         *,
         kernel: str = "rbf",
-        gamma: float = 1.0,
+        gamma: float = 4.0,
         degree: int = 2,
         budget: int | None = None,
         measure: str | Measure = "NDCG@10",

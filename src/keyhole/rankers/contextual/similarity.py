@@ -14,7 +14,7 @@ SIMILARITIES = {"linear": LINEAR, "polynomial": POLYNOMIAL, "rbf": RBF}
 
 
 class Similarity(NamedTuple):
-    """K(x, y): gamma x.y, (1 + gamma x.y)^degree, or exp(-gamma |x - y|^2)."""
+    """K(x, y) of a kind: gamma x.y, (1 + gamma x.y)^degree, or exp(-gamma |x - y|^2)."""
 
     kind: int
     gamma: float
@@ -34,13 +34,16 @@ def similarity_of(
 ) -> tuple[Similarity, float]:
     """Return the similarity that options describe, and the most that a document has with itself.
 
-    It is that of documents divided by ``row_norm``, none of which has then a norm above 1.
+    It is that of documents divided by ``row_norm``, none of which has then a norm above 1;
+    the linear one is their inner product.
     """
     kind = SIMILARITIES[check_choice(kernel, f"`kernel` of {name}", SIMILARITIES)]
     gamma = check_number(gamma, f"`gamma` of {name}", above=0.0)
     degree = check_integer(degree, f"`degree` of {name}", at_least=1)
     row_norm = check_number(row_norm, f"`row_norm` of {name}", above=0.0)
-    largest = {LINEAR: gamma, POLYNOMIAL: (1.0 + gamma) ** degree, RBF: 1.0}[kind]
+    if kind == LINEAR:
+        gamma = 1.0
+    largest = {LINEAR: 1.0, POLYNOMIAL: (1.0 + gamma) ** degree, RBF: 1.0}[kind]
     return Similarity(kind, gamma / row_norm**2, degree), largest
 
 
