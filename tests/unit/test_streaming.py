@@ -149,6 +149,17 @@ def test_the_columns_are_those_of_all_files(tmp_path):
     )
 
 
+def test_group_files_are_streamed_too(tmp_path):
+    (tmp_path / "rank.train").write_text("1 1:0.7\n0 2:0.1\n2 1:0.4 2:0.2\n0 1:1\n" * 9)
+    (tmp_path / "rank.query").write_text("2\n1\n1\n" * 9)
+    stream = LetorStream(tmp_path / "rank.train", groups=tmp_path / "rank.query", block_bytes=40)
+    assert (stream.n_queries, stream.n_documents, stream.n_dropped) == (18, 27, 9)
+    assert (stream.n_items, stream.n_features, stream.max_grade) == (2, 2, 2.0)
+    parts = stream.parts()
+    assert next(parts).params.first_round == 0
+    assert next(parts).params.first_round > 0
+
+
 def _peak(path, rounds):
     tracemalloc.start()
     stream = LetorStream(path, normalise="minmax", block_bytes=16 * BLOCK)
