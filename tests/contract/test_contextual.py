@@ -46,6 +46,11 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "slam": [{"measure": "NDCG@3"}, {"measure": "AP", "rate": 0.3}],
     "max-violation": [{"measure": "NDCG"}],
+    "kernel-slam": [
+        {"kernel": "rbf", "gamma": 3.0},
+        {"kernel": "polynomial", "degree": 3, "budget": N_ITEMS, "rate": 0.5},
+    ],
+    "kernel-max-violation": [{"kernel": "linear"}, {"kernel": "rbf", "budget": 9}],
     "perceptron": [{}],
     "random": [{}],
 }
