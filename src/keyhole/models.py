@@ -120,10 +120,12 @@ def load_model(path: Path) -> Model:
             form = Similarity(
                 SIMILARITIES[str(arrays["kernel"])], float(arrays["gamma"]), int(arrays["degree"])
             )
-            support = np.ascontiguousarray(arrays["support"])
+            support = np.ascontiguousarray(arrays["support"], dtype=np.float64)
+            coefficients = np.ascontiguousarray(arrays["coefficients"], dtype=np.float64)
+            if support.ndim != 2 or coefficients.shape != support.shape[:1]:
+                raise ValueError("a support vector must have one coefficient")
             norms = np.empty(len(support))
             squared_norms(support, np.empty(support.shape[1]), norms)
-            coefficients = np.ascontiguousarray(arrays["coefficients"])
             return KernelModel(minmax, support, coefficients, norms, form)
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InvalidInput(f"{path} must be a model saved by keyhole learn: {error}") from None
