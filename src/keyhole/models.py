@@ -121,7 +121,12 @@ def load_model(path: Path) -> Model:
             form = Similarity(
                 SIMILARITIES[str(arrays["kernel"])], float(arrays["gamma"]), int(arrays["degree"])
             )
-            support = np.ascontiguousarray(arrays["support"])
-            return KernelModel(minmax, support, arrays["coefficients"], arrays["norms"], form)
+            support, coefficients, norms = (
+                np.ascontiguousarray(arrays[name], dtype=np.float64)
+                for name in ("support", "coefficients", "norms")
+            )
+            if support.ndim != 2 or not coefficients.shape == norms.shape == support.shape[:1]:
+                raise ValueError("a support vector must have one coefficient and one norm")
+            return KernelModel(minmax, support, coefficients, norms, form)
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InvalidInput(f"{path} must be a model saved by keyhole learn: {error}") from None

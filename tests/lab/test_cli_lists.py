@@ -166,9 +166,21 @@ def test_bad_input_is_one_sentence(arguments, sentence, letor, tmp_path):
 
 
 def test_models_that_are_none(letor, tmp_path):
-    (tmp_path / "model.npz").write_bytes(b"nonsense")
-    result = run("rank", letor, "--model", tmp_path / "model.npz", code=2)
-    assert "must be a model saved by keyhole learn" in result.stderr.replace("\n", " ")
+    form = {"kernel": np.array("rbf"), "gamma": np.array(1.0), "degree": np.array(2)}
+    model = tmp_path / "model.npz"
+
+    def save(**arrays):
+        np.savez(model, minmax=np.array(True), **arrays)
+
+    for write in (
+        lambda: model.write_bytes(b"nonsense"),
+        lambda: save(support=np.zeros(3), coefficients=np.zeros(3), **form),
+        lambda: save(support=np.zeros((2, 3)), coefficients=np.zeros(3), **form),
+        lambda: save(support=np.zeros((2, 3)), coefficients=np.zeros(2)),
+    ):
+        write()
+        result = run("rank", letor, "--model", model, code=2)
+        assert "must be a model saved by keyhole learn" in result.stderr.replace("\n", " ")
 
 
 def test_the_ordering_on_mq2008():
