@@ -13,9 +13,16 @@ import keyhole
 from keyhole.cli_lists import learn_command, rank_command
 from keyhole.contracts import options_of
 from keyhole.lab.figure import Panel, check_figures, save_figure
-from keyhole.lab.results import Curve, check_folder, curves_csv, summary, write_atomically
-from keyhole.lab.run import play_game, reproduce
-from keyhole.lab.spec import GameSpec, build
+from keyhole.lab.results import (
+    REGRET,
+    Curve,
+    check_folder,
+    curves_csv,
+    summary,
+    write_atomically,
+)
+from keyhole.lab.run import reproduce
+from keyhole.lab.spec import GameSpec, build, play_game
 from keyhole.lab.study import find_study, list_studies
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import RANKERS, SUBROUTINES
@@ -175,9 +182,10 @@ def play_command(
         if folder is not None:
             title = f"{games[0].measure.label}, {games[0].world.n_items} items, {spec.world}"
             write_atomically(folder / "results.json", to_json(record).encode())
-            write_atomically(folder / "curves.csv", curves_csv(curves))
+            write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
             if any(result["average_regret"] is not None for result in results):
-                save_figure(folder, "regret", title, [Panel("", curves)], games[0].measure.label)
+                panels, label = [Panel("", curves)], games[0].measure.label
+                save_figure(folder, "regret", title, panels, REGRET, label)
         if as_json:
             sys.stdout.write(to_json(record))
             return
@@ -281,9 +289,9 @@ def reproduce_command(
     """
     with sentences("Interrupted; finished curves are kept, and the same command goes on."):
         study = find_study(key)
-        total = sum(curve.game.rounds * curve.game.runs for curve in study.curves)
+        total = sum(curve.spec.work for curve in study.curves)
         with progress_bar(key, total, quiet=as_json) as advance:
-            result = reproduce(study, out, lambda _label, n_rounds: advance(n_rounds))
+            result = reproduce(study, out, lambda _label, work: advance(work))
         if as_json:
             sys.stdout.write((out / "verdicts.json").read_text(encoding="utf-8"))
         else:

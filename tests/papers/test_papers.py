@@ -1,14 +1,14 @@
 """Every paper is reproduced at its full horizon, judged, and resumed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import keyhole.lab.run as lab_run
 from keyhole.lab.claims import CLAIMS, judge
-from keyhole.lab.figure import Line
+from keyhole.lab.kinds import KINDS
 from keyhole.lab.results import Curve
 from keyhole.lab.run import reproduce
 from keyhole.lab.spec import data_folder
@@ -51,46 +51,47 @@ def test_missing_data_is_skipped_with_a_reason(tmp_path, monkeypatch):
     assert all("no data" in verdict.evidence for verdict in skipped)
 
 
-def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path):
     study = find_study("thesis-fig3.2")
-    real = lab_run.play_game
+    real = KINDS["game"]
     played: list[int] = []
 
-    def interrupted(game, progress=None):
+    def interrupted(label, game, report):
         if len(played) == 2:
             raise KeyboardInterrupt
         played.append(game.spec.top)
-        return real(game, progress)
+        return real.play(label, game, report)
 
-    monkeypatch.setattr(lab_run, "play_game", interrupted)
+    study = replace(study, kind=replace(real, play=interrupted))
     with pytest.raises(KeyboardInterrupt):
         reproduce(study, tmp_path)
     assert not (tmp_path / "curves.csv").exists()
     resumed = []
 
-    def noted(game, progress=None):
+    def noted(label, game, report):
         resumed.append(game.spec.top)
-        return real(game, progress)
+        return real.play(label, game, report)
 
-    monkeypatch.setattr(lab_run, "play_game", noted)
+    study = replace(study, kind=replace(real, play=noted))
     result = reproduce(study, tmp_path)
     assert played == [1, 5]
     assert resumed == [10]
     assert result.n_resumed == 2
     fresh = reproduce(study, tmp_path / "fresh")
     for label, curve in result.curves.items():
-        assert np.array_equal(curve.regret, fresh.curves[label].regret)
+        assert np.array_equal(curve.values, fresh.curves[label].values)
 
 
 def _curve(label, *totals):
-    return Curve(label, np.array([10, 100]), np.array(totals, dtype=float))
+    rounds = np.array([10, 100])
+    return Curve(label, rounds, np.array(totals, dtype=float) / rounds)
 
 
 CURVES = {
     "low": _curve("low", [1, 2], [1, 2.2]),
     "high": _curve("high", [3, 90], [3, 91]),
 }
-LINES = {"line": Line("line", np.array([10, 100]), np.array([5.0, 50.0]))}
+LINES = {"line": _curve("line", [5, 50])}
 
 
 @pytest.mark.parametrize(

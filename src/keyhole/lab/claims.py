@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import InvalidInput, check_choice
-from keyhole.lab.figure import Line
 from keyhole.lab.results import Curve
 from keyhole.trace import Estimate, log_log_slope
 
@@ -41,7 +40,7 @@ def _apart(low: Estimate, high: Estimate, errors: float) -> bool:
     return high.mean - low.mean > errors * (0.0 if math.isnan(spread) else spread)
 
 
-def _order(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+def _order(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Average regret rises along ``curves`` at round ``at``."""
     chosen = [curves[label] for label in claim["curves"]]
     found = [curve.at(claim["at"]) for curve in chosen]
@@ -51,20 +50,20 @@ def _order(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[st
     return holds, f"at round {claim['at']}, {values} (each by {errors:g} standard errors)"
 
 
-def _below(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+def _below(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Mean regret of one curve is below another at every checkpoint ``from`` some round on."""
     low, high = (curves[label] for label in claim["curves"])
-    late = low.rounds >= claim["from"]
-    if not np.array_equal(low.rounds, high.rounds) or not late.any():
+    late = low.x >= claim["from"]
+    if not np.array_equal(low.x, high.x) or not late.any():
         raise InvalidInput(f"The curves of claim {claim['text']!r} must share checkpoints.")
-    gap = (high.average[0] - low.average[0])[late]
+    gap = (high.mean[0] - low.mean[0])[late]
     return bool((gap > 0).all()), (
         f"over {int(late.sum())} checkpoints from round {claim['from']} the smallest gap is "
         f"{gap.min():.4g}"
     )
 
 
-def _band(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+def _band(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Average regret lies between ``low`` and ``high`` at round ``at``."""
     found = curves[claim["curve"]].at(claim["at"])
     return claim["low"] <= found.mean <= claim["high"], (
@@ -72,45 +71,45 @@ def _band(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str
     )
 
 
-def _falls(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+def _falls(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Average regret at the end is at most ``factor`` of that at round ``from``."""
     curve = curves[claim["curve"]]
-    early, late = curve.at(claim["from"]), curve.at(int(curve.rounds[-1]))
+    early, late = curve.at(claim["from"]), curve.at(int(curve.x[-1]))
     return late.mean <= claim["factor"] * early.mean, (
-        f"{_shown(early)} at round {claim['from']}, {_shown(late)} at round {curve.rounds[-1]}, "
+        f"{_shown(early)} at round {claim['from']}, {_shown(late)} at round {curve.x[-1]}, "
         f"factor {late.mean / early.mean:.3g} of at most {claim['factor']:g}"
     )
 
 
-def _slope(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+def _slope(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Log-log slope of total regret is at most ``high``."""
     curve = curves[claim["curve"]]
-    slope = log_log_slope(curve.rounds, curve.regret)
+    slope = log_log_slope(curve.x, curve.totals)
     return slope.value <= claim["high"], (
         f"slope {slope.value:.3f} in [{slope.low:.3f}, {slope.high:.3f}], at most {claim['high']:g}"
     )
 
 
 def _under_line(
-    claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]
+    claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]
 ) -> Any:
     """Mean total regret at the end is at most that of a line."""
     curve, line = curves[claim["curve"]], lines[claim["line"]]
-    total, limit = curve.regret[:, -1].mean(), line.regret[-1]
+    total, limit = curve.totals[:, -1].mean(), line.totals[0, -1]
     return bool(total <= limit), (
         f"total regret {total:.5g} of at most {limit:.5g} ({total / limit:.0%})"
     )
 
 
-def _on_line(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+def _on_line(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Mean total regret at the end is within ``errors`` standard errors of a line."""
     curve, line = curves[claim["curve"]], lines[claim["line"]]
-    totals = curve.regret[:, -1]
+    totals = curve.totals[:, -1]
     error = float(totals.std(ddof=1) / math.sqrt(len(totals)))
-    off = abs(float(totals.mean()) - float(line.regret[-1])) / error
+    off = abs(float(totals.mean()) - float(line.totals[0, -1])) / error
     return off <= claim["errors"], (
         f"{totals.mean():.5g} ± {error:.2g} over {len(totals)} runs against "
-        f"{line.regret[-1]:.5g}: {off:.2f} standard errors off, at most {claim['errors']:g}"
+        f"{line.totals[0, -1]:.5g}: {off:.2f} standard errors off, at most {claim['errors']:g}"
     )
 
 
@@ -128,7 +127,7 @@ CLAIMS: dict[str, Callable[..., Any]] = {
 def judge(
     claim: dict[str, Any],
     curves: Mapping[str, Curve],
-    lines: Mapping[str, Line],
+    lines: Mapping[str, Curve],
     missing: Mapping[str, str],
 ) -> Verdict:
     """Judge one claim; it is skipped where a curve it needs has no data on this machine."""

@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from keyhole.comparators import best_fixed
 from keyhole.contracts import Measure, Ranker, Reveal, World, options_of
 from keyhole.data import read_ratings
 from keyhole.errors import InvalidInput, KeyholeError, check_choice, check_integer
+from keyhole.game import play
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, Fixed
 from keyhole.reveals import REVEALS, Full, Top
+from keyhole.trace import Trace
 from keyhole.worlds import WORLDS, Choices, Ratings, Recorded
 
 DATA_PREFIX = "data:"
@@ -46,6 +49,11 @@ class GameSpec:
     world_options: dict[str, Any] = field(default_factory=dict)
     measure_options: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def work(self) -> int:
+        """Number of rounds to play, in all runs together."""
+        return self.rounds * self.runs
+
     def as_dict(self) -> dict[str, Any]:
         """Return the description as plain data."""
         return asdict(self)
@@ -68,6 +76,11 @@ class BuiltGame:
     reveal: Reveal
     measure: Measure
     notes: tuple[str, ...]
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """All that the results depend on, as plain data."""
+        return self.spec.as_dict()
 
 
 def _check_options(cls: type, options: dict[str, Any]) -> None:
@@ -181,3 +194,21 @@ def build(spec: GameSpec) -> BuiltGame:
     ranker_notes += [str(warning.message).rstrip(".") for warning in caught]
     reveal = _build_reveal(spec, ranker)
     return BuiltGame(spec, ranker, world, reveal, measure, (*world_notes, *ranker_notes))
+
+
+def play_game(game: BuiltGame, progress: Callable[[int], None] | None = None) -> Trace:
+    """Play what a description names."""
+    spec = game.spec
+    return play(
+        game.ranker,
+        game.world,
+        reveal=game.reveal,
+        measure=game.measure,
+        rounds=spec.rounds,
+        seed=spec.seed,
+        runs=spec.runs,
+        same_users=spec.same_users,
+        comparator=spec.comparator,
+        n_points=spec.points,
+        progress=progress,
+    )

@@ -7,10 +7,10 @@ from typing import Any
 
 import keyhole
 from keyhole.errors import InvalidInput, check_choice
-from keyhole.lab.spec import GameSpec
+from keyhole.lab.kinds import KINDS, Kind, Spec
 
-_TOP_FIELDS = ("title", "paper", "about", "game", "curve", "line", "panel")
-_PANEL_FIELDS = ("name", "title", "from", "log_rounds", "log_regret")
+_TOP_FIELDS = ("kind", "title", "paper", "about", "curve", "line", "panel")
+_PANEL_FIELDS = ("name", "title", "from", "log_x", "log_y")
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class CurveSpec:
 
     label: str
     panel: str
-    game: GameSpec
+    spec: Spec
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class PanelSpec:
 
     name: str
     title: str
-    first_round: int
-    log_rounds: bool
-    log_regret: bool
+    first_x: int
+    log_x: bool
+    log_y: bool
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,7 @@ class Study:
     """What to play, how to draw it, and the claims to judge."""
 
     key: str
+    kind: Kind
     title: str
     paper: str
     about: str
@@ -91,34 +92,44 @@ def _read(path: Path) -> dict[str, Any]:
 def read_study(folder: Path) -> Study:
     """Read a study from its folder."""
     content, where = _read(folder / "study.toml"), f"{folder.name}/study.toml"
-    for name in content:
-        check_choice(name, f"A field of {where}", _TOP_FIELDS)
+    kind = check_choice(content.get("kind", "game"), f"kind of {where}", KINDS)
+    for name in content:  # what curves share stands under the name of their kind
+        check_choice(name, f"A field of {where}", (*_TOP_FIELDS, kind))
     panels = [_panel(entry, where) for entry in content.get("panel", [{}])]
     names = [panel.name for panel in panels]
     curves = []
     for entry in content["curve"]:
-        own = {**content.get("game", {}), **entry}
+        own = dict(entry)
         label, panel = own.pop("label"), own.pop("panel", names[0])
         check_choice(panel, f"panel of curve {label!r} in {where}", names)
-        for options in ("ranker_options", "world_options"):  # a curve adds to the game's
-            merged = {**content.get("game", {}).get(options, {}), **entry.get(options, {})}
-            own[options] = merged
-        curves.append(CurveSpec(label, panel, GameSpec.of(own, f"curve {label!r} in {where}")))
-    lines = []
-    for entry in content.get("line", []):
-        own = dict(entry)
-        label, kind = own.pop("label"), own.pop("kind")
-        lines.append(LineSpec(label, own.pop("panel", names[0]), kind, own))
+        fields = _merged(content.get(kind, {}), own)
+        spec = KINDS[kind].read(fields, f"curve {label!r} in {where}")
+        curves.append(CurveSpec(label, panel, spec))
     return Study(
         folder.name,
+        KINDS[kind],
         content["title"],
         content["paper"],
         content["about"],
         tuple(curves),
-        tuple(lines),
+        tuple(_line(entry, names) for entry in content.get("line", [])),
         tuple(panels),
         tuple(_read(folder / "expected.toml")["claim"]),
     )
+
+
+def _merged(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    """Return fields over shared ones; options are added to those that are shared."""
+    fields = {**shared, **own}
+    for name in fields:
+        if name.endswith("_options"):
+            fields[name] = {**shared.get(name, {}), **own.get(name, {})}
+    return fields
+
+
+def _line(entry: dict[str, Any], panels: list[str]) -> LineSpec:
+    own = dict(entry)
+    return LineSpec(own.pop("label"), own.pop("panel", panels[0]), own.pop("kind"), own)
 
 
 def _panel(entry: dict[str, Any], where: str) -> PanelSpec:
@@ -128,6 +139,6 @@ def _panel(entry: dict[str, Any], where: str) -> PanelSpec:
         entry.get("name", "main"),
         entry.get("title", ""),
         entry.get("from", 1),
-        entry.get("log_rounds", False),
-        entry.get("log_regret", False),
+        entry.get("log_x", False),
+        entry.get("log_y", False),
     )
