@@ -23,7 +23,7 @@ from keyhole.lab.results import (
 )
 from keyhole.lab.run import reproduce
 from keyhole.lab.spec import GameSpec, build, play_game
-from keyhole.lab.study import find_study, list_studies
+from keyhole.lab.study import find_study, list_studies, on_files
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import RANKERS, SUBROUTINES
 from keyhole.rankers.contextual import CONTEXTUAL_RANKERS
@@ -277,6 +277,15 @@ def reproduce_command(
     out: Annotated[
         Path, typer.Option(help="Folder for the figure, the curves and the verdicts.")
     ] = Path("out"),
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A LETOR file of your own, for a paper on query-document lists; repeatable."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A short horizon, where the paper has one.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Reproduce a figure or theorem of a paper and judge every claim about it.
@@ -286,9 +295,13 @@ def reproduce_command(
     reproduction goes on where it was.
 
         keyhole reproduce thesis-fig3.1 --out out/thesis-fig3.1
+
+        keyhole reproduce thesis-fig3.4 --data train.txt --data vali.txt
     """
     with sentences("Interrupted; finished curves are kept, and the same command goes on."):
-        study = find_study(key)
+        study = find_study(key, quick=quick)
+        if data:
+            study = on_files(study, data)
         total = sum(curve.spec.work for curve in study.curves)
         with progress_bar(key, total, quiet=as_json) as advance:
             result = reproduce(study, out, lambda _label, work: advance(work))

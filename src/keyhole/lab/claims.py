@@ -14,6 +14,8 @@ from keyhole.trace import Estimate, log_log_slope
 
 _ERRORS = 2.0
 """Standard errors by which an ordering must hold where a claim does not say."""
+_ROUNDING = 1e-12
+"""Totals are kept as means."""
 
 
 @dataclass(frozen=True)
@@ -34,24 +36,29 @@ def _shown(estimate: Estimate) -> str:
     return f"{estimate.mean:.4g}{spread}"
 
 
-def _apart(low: Estimate, high: Estimate, errors: float) -> bool:
-    """Return whether one mean is below another by some standard errors of the difference."""
+def _apart(low: Estimate, high: Estimate, errors: float, by: float) -> bool:
+    """Return whether one mean is below another by standard errors of the difference, and more."""
     spread = math.hypot(low.error, high.error)
-    return high.mean - low.mean > errors * (0.0 if math.isnan(spread) else spread)
+    return high.mean - low.mean > by + errors * (0.0 if math.isnan(spread) else spread)
+
+
+def _when(curve: Curve, at: int | None) -> str:
+    return f"at round {curve.x[curve.index(at)]}"
 
 
 def _order(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
-    """Average regret rises along ``curves`` at round ``at``."""
+    """Values rise along ``curves`` at round ``at``, by some standard errors and ``by``."""
     chosen = [curves[label] for label in claim["curves"]]
-    found = [curve.at(claim["at"]) for curve in chosen]
-    errors = claim.get("errors", _ERRORS)
-    holds = all(_apart(a, b, errors) for a, b in itertools.pairwise(found))
-    values = " < ".join(f"{c.label} {_shown(e)}" for c, e in zip(chosen, found, strict=True))
-    return holds, f"at round {claim['at']}, {values} (each by {errors:g} standard errors)"
+    at, by, errors = claim.get("at"), claim.get("by", 0.0), claim.get("errors", _ERRORS)
+    found = [curve.at(at) for curve in chosen]
+    holds = all(_apart(a, b, errors, by) for a, b in itertools.pairwise(found))
+    values = ", ".join(f"{c.label} {_shown(e)}" for c, e in zip(chosen, found, strict=True))
+    least = f"{errors:g} standard errors" + (f" {'+' if by > 0 else '-'} {abs(by):g}" if by else "")
+    return holds, f"{_when(chosen[0], at)}, rising: {values} (each by {least})"
 
 
 def _below(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
-    """Mean regret of one curve is below another at every checkpoint ``from`` some round on."""
+    """One curve is below another at every checkpoint ``from`` some round on."""
     low, high = (curves[label] for label in claim["curves"])
     late = low.x >= claim["from"]
     if not np.array_equal(low.x, high.x) or not late.any():
@@ -64,20 +71,32 @@ def _below(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[st
 
 
 def _band(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
-    """Average regret lies between ``low`` and ``high`` at round ``at``."""
-    found = curves[claim["curve"]].at(claim["at"])
+    """Values lie between ``low`` and ``high`` at round ``at``."""
+    curve, at = curves[claim["curve"]], claim.get("at")
+    found = curve.at(at)
     return claim["low"] <= found.mean <= claim["high"], (
-        f"{_shown(found)} at round {claim['at']}, band {claim['low']:g} to {claim['high']:g}"
+        f"{_shown(found)} {_when(curve, at)}, band {claim['low']:g} to {claim['high']:g}"
     )
 
 
 def _falls(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
-    """Average regret at the end is at most ``factor`` of that at round ``from``."""
+    """Value at the end is at most ``factor`` of that at round ``from``."""
     curve = curves[claim["curve"]]
     early, late = curve.at(claim["from"]), curve.at(int(curve.x[-1]))
     return late.mean <= claim["factor"] * early.mean, (
         f"{_shown(early)} at round {claim['from']}, {_shown(late)} at round {curve.x[-1]}, "
         f"factor {late.mean / early.mean:.3g} of at most {claim['factor']:g}"
+    )
+
+
+def _settles(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """Totals grow by at most ``growth`` of themselves after round ``from``, in every run."""
+    curve = curves[claim["curve"]]
+    early, late = curve.totals[:, curve.index(claim["from"])], curve.totals[:, -1]
+    growth = (late - early) / np.maximum(late, _ROUNDING)
+    return bool(early.min() > 0.0 and growth.max() <= claim["growth"] + _ROUNDING), (
+        f"of a total of {late.mean():.4g}, {growth.mean():.2%} came after round {claim['from']} "
+        f"({growth.max():.2%} in the worst of {len(late)} runs), at most {claim['growth']:.2%}"
     )
 
 
@@ -118,6 +137,7 @@ CLAIMS: dict[str, Callable[..., Any]] = {
     "below": _below,
     "band": _band,
     "falls": _falls,
+    "settles": _settles,
     "slope": _slope,
     "under-line": _under_line,
     "on-line": _on_line,
@@ -132,6 +152,8 @@ def judge(
 ) -> Verdict:
     """Judge one claim; it is skipped where a curve it needs has no data on this machine."""
     kind = check_choice(claim["kind"], f"kind of claim {claim['text']!r}", CLAIMS)
+    if "skip" in claim:
+        return Verdict(claim["text"], None, claim["skip"])
     needed = [*claim.get("curves", []), *([claim["curve"]] if "curve" in claim else [])]
     for label in needed:
         if label in missing:

@@ -53,10 +53,20 @@ def save_figure(
     figure = Figure(figsize=(5.6 * n_columns + 0.4, 3.9 * n_rows + 0.3), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=12)
+    notes = [axes.better] if axes.better else []
     if any(len(curve.values) > 1 for panel in panels for curve in panel.curves):
-        figure.supxlabel("bands: two standard errors over the runs", fontsize=8, color="0.4")
+        notes.append("bands: two standard errors over the runs")
+    figure.supxlabel("; ".join(notes), fontsize=8, color="0.4")
+    names = {tuple(curve.label for curve in (*panel.curves, *panel.lines)) for panel in panels}
+    shared = len(panels) > 1 and len(names) == 1
     for index, panel in enumerate(panels):
-        _draw(figure.add_subplot(n_rows, n_columns, index + 1), panel, axes, measure)
+        plot = figure.add_subplot(n_rows, n_columns, index + 1)
+        _draw(plot, panel, axes, measure)
+        if not shared:
+            plot.legend(frameon=False, fontsize=9)
+    if shared:  # one for all panels, where it hides nothing
+        handles, labels = plot.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=9)
     for ending in ("png", "svg"):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=ending, dpi=160)
@@ -78,9 +88,8 @@ def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:
         plot.plot(line.x[shown], heights, style, color="0.3", linewidth=1.3, label=line.label)
     plot.set_xlabel(axes.x)
     plot.set_ylabel(f"{axes.y} ({measure})")
-    title = "; ".join(part for part in (panel.title, axes.better) if part)
-    if title:
-        plot.set_title(title, fontsize=10)
+    if panel.title:
+        plot.set_title(panel.title, fontsize=10)
     if panel.log_x:
         plot.set_xscale("log")
     plot.margins(x=0.0)
@@ -90,7 +99,6 @@ def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:
         plot.set_ylim(bottom=min(0.0, *(curve.mean[0].min() for curve in panel.curves)))
     plot.grid(color="0.9", linewidth=0.6)
     plot.spines[["top", "right"]].set_visible(False)
-    plot.legend(frameon=False, fontsize=9)
 
 
 def _cycle(n_colours: int) -> list[str]:

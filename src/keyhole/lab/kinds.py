@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
+from keyhole.lab.lists import ListSpec, build_lists, list_axes, play_lists
 from keyhole.lab.results import REGRET, Axes, Curve
 from keyhole.lab.spec import BuiltGame, GameSpec, build, play_game
 
@@ -45,13 +47,15 @@ class Kind:
     ``read`` makes the description of a curve of the fields of study.toml (and of where they
     stand, for errors), ``build`` the objects it names: it raises
     :class:`~keyhole.lab.spec.DataMissing` where data is not on this machine. ``play`` makes the
-    curve of a label.
+    curve of a label. ``axes`` depend on what is measured. ``on_files`` gives the description of
+    the same curve on files of the user's own, if there can be any.
     """
 
     read: Callable[[dict[str, Any], str], Spec]
     build: Callable[[Any], Built]
     play: Callable[[str, Any, Report], Curve]
-    axes: Axes
+    axes: Callable[[str], Axes]
+    on_files: Callable[[Any, list[Path]], Spec] | None = None
 
 
 def _play_game(label: str, game: BuiltGame, report: Report) -> Curve:
@@ -59,5 +63,6 @@ def _play_game(label: str, game: BuiltGame, report: Report) -> Curve:
 
 
 KINDS: dict[str, Kind] = {
-    "game": Kind(GameSpec.of, build, _play_game, REGRET),
+    "game": Kind(GameSpec.of, build, _play_game, lambda _: REGRET),
+    "lists": Kind(ListSpec.of, build_lists, play_lists, list_axes, ListSpec.on_files),
 }

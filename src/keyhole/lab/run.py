@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +47,7 @@ def reproduce(study: Study, folder: Path, progress: Progress | None = None) -> R
     check_folder(folder)
     cells = CellStore(folder / "cells")
     curves: dict[str, Curve] = {}
-    missing: dict[str, str] = {}
+    missing = dict(study.left_out)
     n_resumed = 0
     for curve in study.curves:
         try:
@@ -80,7 +80,7 @@ def _lines(study: Study, curves: dict[str, Curve]) -> dict[str, Curve]:
     lines = {}
     for spec in study.lines:
         check_choice(spec.kind, f"kind of line {spec.label!r}", LINES)
-        beside = [curves[label] for label in study.labels(spec.panel) if label in curves]
+        beside = [curves[c.label] for c in study.in_panel(spec.panel) if c.label in curves]
         if beside:
             x = max(beside, key=lambda curve: int(curve.x[-1])).x
             values = LINES[spec.kind](x, **spec.options)
@@ -92,19 +92,24 @@ def _write(result: Reproduction, lines: dict[str, Curve], folder: Path) -> None:
     study = result.study
     panels = []
     for panel in study.panels:
-        shown = [label for label in study.labels(panel.name) if label in result.curves]
+        shown = [
+            replace(result.curves[curve.label], label=curve.name)
+            for curve in study.in_panel(panel.name)
+            if curve.label in result.curves
+        ]
         if shown:
             panels.append(
                 Panel(
                     panel.title,
-                    [result.curves[label] for label in shown],
+                    shown,
                     [lines[s.label] for s in study.lines if s.panel == panel.name],
                     panel.first_x,
                     panel.log_x,
                     panel.log_y,
                 )
             )
-    axes, measure = study.kind.axes, study.curves[0].spec.measure
+    measure = study.curves[0].spec.measure
+    axes = study.kind.axes(measure)
     write_atomically(folder / "curves.csv", curves_csv(list(result.curves.values()), axes))
     write_atomically(folder / "verdicts.json", _record(result))
     save_figure(folder, study.key, study.title, panels, axes, measure)

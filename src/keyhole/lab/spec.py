@@ -83,9 +83,12 @@ class BuiltGame:
         return self.spec.as_dict()
 
 
-def _check_options(cls: type, options: dict[str, Any]) -> None:
+def check_options(cls: type, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that a class has and their defaults, or name one that it has not."""
+    known = options_of(cls)
     for name in options:
-        check_choice(name, f"An option of {cls.__name__}", options_of(cls) or ["(none)"])
+        check_choice(name, f"An option of {cls.__name__}", known or ["(none)"])
+    return known
 
 
 def data_folder() -> Path:
@@ -118,7 +121,7 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
         known = [name for name in WORLDS if name not in (*_ARRAY_WORLDS, *_LIST_WORLDS)]
         check_choice(spec.world, "world (a name, or a .csv file of people by items)", known)
         cls = WORLDS[spec.world]
-        _check_options(cls, options)
+        check_options(cls, options)
         return cls(**({} if spec.items is None else {"n_items": spec.items}), **options), []
     in_order = bool(options.pop("in_order", False))
     for name in options:
@@ -140,7 +143,7 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
 def _build_ranker(spec: GameSpec, world: World, judged_by: Measure) -> tuple[Ranker, list[str]]:
     cls = RANKERS[check_choice(spec.ranker, "ranker", RANKERS)]
     options, notes = dict(spec.ranker_options), []
-    _check_options(cls, options)
+    check_options(cls, options)
     max_grade = max(world.max_grade, 1.0)
     tuned_for: Measure | str = judged_by
     if cls.needs_gain_per_item and not judged_by.is_gain_per_item(max_grade):
