@@ -1,4 +1,4 @@
-"""Every paper is reproduced at its full horizon, judged, and resumed."""
+"""Every paper on games is reproduced at its full horizon, judged, and resumed."""
 
 import json
 from dataclasses import replace
@@ -17,11 +17,12 @@ from keyhole.lab.study import find_study, list_studies, papers_folder
 KEYS = [
     "ailon-thm3.1", "thesis-fig3.1", "thesis-fig3.2", "thesis-fig3.3", "top1-fig1", "top1-fig2",
 ]  # fmt: skip
+LIST_KEYS = ["thesis-fig2.1", "thesis-fig2.2", "thesis-fig3.4", "thesis-fig3.5"]  # test_lists.py
 
 
 def test_every_paper_is_there():
-    assert list(list_studies()) == KEYS
-    for key in KEYS:
+    assert sorted(list_studies()) == sorted([*KEYS, *LIST_KEYS])
+    for key in [*KEYS, *LIST_KEYS]:
         assert (papers_folder() / key / "README.md").read_text().startswith(f"# {key}")
         kinds = {claim["kind"] for claim in find_study(key).claims}
         assert kinds <= set(CLAIMS)
@@ -103,6 +104,11 @@ LINES = {"line": _curve("line", [5, 50])}
         ({"kind": "below", "curves": ["high", "low"], "from": 10}, False),
         ({"kind": "band", "curve": "low", "at": 100, "low": 0.02, "high": 0.022}, True),
         ({"kind": "band", "curve": "low", "at": 100, "low": 0.0, "high": 0.01}, False),
+        ({"kind": "order", "curves": ["low", "high"], "by": 0.8}, True),
+        ({"kind": "order", "curves": ["low", "high"], "by": 0.9}, False),
+        ({"kind": "order", "curves": ["high", "low"], "by": -1.0}, True),
+        ({"kind": "settles", "curve": "low", "from": 10, "growth": 1.2}, True),
+        ({"kind": "settles", "curve": "high", "from": 10, "growth": 1.2}, False),
         ({"kind": "falls", "curve": "low", "from": 10, "factor": 0.5}, True),
         ({"kind": "falls", "curve": "high", "from": 10, "factor": 0.5}, False),
         ({"kind": "slope", "curve": "low", "high": 0.5}, True),

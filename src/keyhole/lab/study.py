@@ -139,6 +139,7 @@ def on_files(study: Study, files: list[Path]) -> Study:
         )
     first = study.panels[0]
     played = [replace(c, spec=change(c.spec, files)) for c in study.in_panel(first.name)]
+    study.kind.build(played[0].spec)  # what is wrong with the files is said at once
     left_out = {c.label: "the files of --data take its place" for c in study.curves}
     for curve in played:
         del left_out[curve.label]
