@@ -39,6 +39,7 @@ def _list_loop(
     greedy: Any,
     relevance_of: Any,
     query: Any,
+    upcoming: Any,
     reveal: Any,
     prepare: Any,
     score: Any,
@@ -69,9 +70,8 @@ def _list_loop(
             relevance, gains = board.relevance[:n_items], board.gains[:n_items]
             relevance_of(world_params, users, relevance)
             offset, norm = prepare(measure_params, relevance, gains, scratch)
-            next_begin, next_stop = query(world_params, Draw(seed, world_stream, t + 1), matrix)
-            upcoming = matrix[next_begin:next_stop]
-            prepare_list(ranker_params, state, features, upcoming, work)
+            later, end_later = upcoming(world_params, Draw(seed, world_stream, t + 1), matrix)
+            prepare_list(ranker_params, state, features, matrix[later:end_later], work)
             explored, propensity = rank(ranker_params, state, draw, features, ranking, work)
             shown = score(measure_params, gains, offset, norm, ranking)
             board.totals[0] += shown

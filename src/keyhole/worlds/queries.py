@@ -75,7 +75,7 @@ class Queries(World):
     [[0.5]]
     """
 
-    kernel: ClassVar[WorldKernel] = WorldKernel(_relevance, _query)
+    kernel: ClassVar[WorldKernel] = WorldKernel(_relevance, _query, _query)
 
     def __init__(
         self,
