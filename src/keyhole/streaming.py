@@ -13,7 +13,7 @@ from keyhole.data.letor_files import Paths
 from keyhole.errors import IntArray, check_integer
 from keyhole.game import checkpoints_of
 from keyhole.learn import Learning, learn
-from keyhole.worlds.queries import Queries
+from keyhole.worlds.queries import Queries, largest_norm
 
 
 class LetorStream:
@@ -67,15 +67,15 @@ class LetorStream:
         self._chunks = chunks
         self.n_features = n_features
         self.n_queries = self.n_documents = self.n_dropped = self.n_items = 0
-        self.max_grade = square = 0.0
+        self.max_grade = norm = 0.0
         for chunk in chunks():
             self.n_queries += chunk.n_queries
             self.n_documents += chunk.n_documents
             self.n_dropped += chunk.n_dropped
             self.n_items = max(self.n_items, chunk.largest)
             self.max_grade = max(self.max_grade, float(chunk.relevance.max()))
-            square = max(square, float(np.square(chunk.features).sum(axis=1).max()))
-        self.largest_norm = float(np.sqrt(square)) or 1.0
+            norm = max(norm, largest_norm(chunk.features))
+        self.largest_norm = norm or 1.0
 
     def parts(self) -> Iterator[Queries]:
         """Give the chunks as worlds, each to be shown once; pass after pass, for ever."""

@@ -52,6 +52,12 @@ def _relevance(params: Any, draw: Any, out: Any) -> None:
         out[item] = params.relevance[first + item]
 
 
+def largest_norm(features: FloatArray) -> float:
+    """Return the largest Euclidean norm of a document."""
+    squares = np.einsum("ij,ij->i", features, features, dtype=np.float64)
+    return float(np.sqrt(squares.max()))
+
+
 class Queries(World):
     """Query-document lists in passes over a data set, each pass in another order.
 
@@ -114,7 +120,7 @@ class Queries(World):
     @property
     def largest_norm(self) -> float:
         """The largest Euclidean norm of a document, 1 if all are 0."""
-        return float(np.sqrt(np.square(self.features).sum(axis=1).max())) or 1.0
+        return largest_norm(self.features) or 1.0
 
     def matrix(self) -> FloatArray:
         return self.features
