@@ -24,7 +24,7 @@ def test_every_claim_of_the_quick_horizon_holds(tmp_path):
     for key in KEYS:
         result = reproduce(find_study(key, quick=True), tmp_path / key)
         assert result.holds, "\n".join(map(str, result.verdicts))
-        assert sum(verdict.holds is True for verdict in result.verdicts) >= 6
+        assert sum(verdict.holds is True for verdict in result.verdicts) >= 4
         names = {path.name for path in (tmp_path / key).iterdir()}
         assert names == {"cells", "curves.csv", "verdicts.json", f"{key}.png", f"{key}.svg"}
         head = (tmp_path / key / "curves.csv").read_text().splitlines()[0]

@@ -17,6 +17,7 @@ from keyhole.lab.results import Axes, Curve, write_atomically
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _ERRORS = 2.0
 _MOST_IN_A_ROW = 3
+_MOST_INSIDE = 3
 
 
 class FiguresMissing(KeyholeError):
@@ -50,27 +51,33 @@ def save_figure(
 
     n_columns = len(panels) if len(panels) <= _MOST_IN_A_ROW else 2
     n_rows = math.ceil(len(panels) / n_columns)
-    figure = Figure(figsize=(5.6 * n_columns + 0.4, 3.9 * n_rows + 0.3), layout="constrained")
+    beside = _legend_beside(panels)
+    width = 5.6 * n_columns + (1.6 if beside else 0.4)
+    figure = Figure(figsize=(width, 3.9 * n_rows + 0.3), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=12)
     notes = [axes.better] if axes.better else []
     if any(len(curve.values) > 1 for panel in panels for curve in panel.curves):
         notes.append("bands: two standard errors over the runs")
     figure.supxlabel("; ".join(notes), fontsize=8, color="0.4")
-    names = {tuple(curve.label for curve in (*panel.curves, *panel.lines)) for panel in panels}
-    shared = len(panels) > 1 and len(names) == 1
     for index, panel in enumerate(panels):
         plot = figure.add_subplot(n_rows, n_columns, index + 1)
         _draw(plot, panel, axes, measure)
-        if not shared:
+        if not beside:
             plot.legend(frameon=False, fontsize=9)
-    if shared:  # one for all panels, where it hides nothing
+    if beside:
         handles, labels = plot.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=9)
     for ending in ("png", "svg"):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=ending, dpi=160)
         write_atomically(folder / f"{name}.{ending}", buffer.getvalue())
+
+
+def _legend_beside(panels: Sequence[Panel]) -> bool:
+    """Return whether one legend serves all panels, beside them: there it hides nothing."""
+    names = {tuple(curve.label for curve in (*panel.curves, *panel.lines)) for panel in panels}
+    return len(names) == 1 and (len(panels) > 1 or len(next(iter(names))) > _MOST_INSIDE)
 
 
 def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:

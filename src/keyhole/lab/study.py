@@ -103,7 +103,11 @@ def read_study(folder: Path, *, quick: bool = False) -> Study:
     names = [panel.name for panel in panels]
     shared = {name: entry.get(kind, {}) for name, entry in zip(names, entries, strict=True)}
     shorter = dict(content.get("quick", {})) if quick else {}
-    without = [check_choice(n, f"without of {where}", names) for n in shorter.pop("without", [])]
+    labels = [entry["label"] for entry in content["curve"]]
+    without = [
+        check_choice(name, f"without of quick in {where}", (*names, *labels))
+        for name in shorter.pop("without", [])
+    ]
     curves, left_out = [], {}
     for entry in content["curve"]:
         own = dict(entry)
@@ -112,7 +116,7 @@ def read_study(folder: Path, *, quick: bool = False) -> Study:
         check_choice(panel, f"panel of curve {label!r} in {where}", names)
         fields = _merged(content.get(kind, {}), shared[panel], own, shorter)
         spec = KINDS[kind].read(fields, f"curve {label!r} in {where}")
-        if panel in without:
+        if panel in without or label in without:
             left_out[label] = "not played at the quick horizon"
         else:
             curves.append(CurveSpec(label, name, panel, spec))
