@@ -1,0 +1,272 @@
+"""Where each action is best: duplicates, Pareto-optimal actions, neighbours, and their proofs.
+
+The cell of an action is the set of outcome distributions under which no other action loses
+less. An action is Pareto-optimal if its cell has full dimension, and two such actions are
+neighbours if their cells share a face of one dimension less (Bartok et al. 2014).
+
+In a ranking game, relabelling items maps rankings to rankings. All loss vectors then have the
+same length and the same sum, so none lies between two others and every ranking is
+Pareto-optimal (it alone minimises p . loss for p = c - its own loss); only the neighbours of
+one ranking are looked for.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from keyhole.monitoring.elimination import Span
+from keyhole.monitoring.games import Losses
+from keyhole.monitoring.programs import widest_margin
+
+Distribution = tuple[Fraction, ...]
+
+_GRAIN = 10**12
+_POSITIVE = 1e-9
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether two actions are neighbours.
+
+    ``points``: two positive distributions on either side of the face, at both of which every
+    action but those of ``between`` loses more; so the face between them has full dimension.
+    ``third``: weights of other actions whose mean loss lies, on the face, at the loss of the
+    pair: they are optimal wherever both are. ``exchange``: for measures that add up gains, two
+    items whose exchange gives such an action. ``margin`` is the linear program's, and
+    ``is_proof`` whether points, weights or exchange were verified in whole numbers.
+    """
+
+    first: int
+    second: int
+    are_neighbours: bool
+    between: tuple[int, ...]
+    points: tuple[Distribution, ...] = ()
+    third: tuple[tuple[int, Fraction], ...] = ()
+    exchange: tuple[int, ...] = ()
+    margin: float = 0.0
+    is_proof: bool = True
+
+
+class Cells:
+    """The cells of the actions of a game.
+
+    Examples
+    --------
+    >>> from keyhole.monitoring import Game
+    >>> cells = Cells(Game.of("SumLoss", n_items=3, k=1).losses)
+    >>> len(cells.optimal), [verdict.second for verdict in cells.neighbours]
+    (6, [1, 2])
+    """
+
+    def __init__(self, losses: Losses) -> None:
+        self.losses = losses
+        self.dominated: dict[int, tuple[tuple[int, Fraction], ...]] = {}
+        self.is_proof = True
+
+    @cached_property
+    def duplicates(self) -> tuple[tuple[int, ...], ...]:
+        """For each action, all actions with the same losses."""
+        losses, groups = self.losses, []
+        members: dict[Any, list[int]] = {}
+        for action in range(len(losses.matrix)):
+            if losses.tolerance:
+                key: Any = tuple(np.round(losses.matrix[action], 9).tolist())
+            else:
+                key = tuple(losses.numerators[action].ravel().tolist())
+            members.setdefault(key, []).append(action)
+            groups.append(members[key])
+        return tuple(tuple(group) for group in groups)
+
+    @cached_property
+    def distinct(self) -> tuple[int, ...]:
+        """The first action of each group of duplicates."""
+        return tuple(sorted({group[0] for group in self.duplicates}))
+
+    @cached_property
+    def optimal(self) -> tuple[int, ...]:
+        """The Pareto-optimal actions, duplicates included."""
+        if self.losses.is_ranking:
+            return tuple(range(len(self.losses.matrix)))
+        best = {action for action in self.distinct if self._has_interior(action)}
+        return tuple(a for a, group in enumerate(self.duplicates) if group[0] in best)
+
+    def _has_interior(self, action: int) -> bool:
+        others = [other for other in self.distinct if other != action]
+        if not others:
+            return True
+        losses = self.losses
+        margin = widest_margin(losses.matrix[others] - losses.matrix[action])
+        if margin.size > _POSITIVE:
+            point = _round(margin.point)
+            self.is_proof &= bool((_mean_signs(losses, point, others, action) > 0).all())
+            return True
+        weights = self._dominating(action, others, margin.weights)
+        self.is_proof &= bool(weights)
+        self.dominated[action] = weights
+        return False
+
+    def _dominating(
+        self, action: int, others: list[int], weights: Any
+    ) -> tuple[tuple[int, Fraction], ...]:
+        """Return weights of other actions that never lose more, checked; empty if none were."""
+        rounded = _plain(weights, others)
+        mixed = sum(share * self.losses.difference(other, action) for other, share in rounded)
+        holds = bool(rounded) and all(
+            sign <= 0 for sign in self.losses.signs(_whole(mixed), 2.0).ravel()
+        )
+        return rounded if holds else ()
+
+    # ----------------------------------------------------------------- neighbours
+
+    def between(self, first: int, second: int) -> tuple[int, ...]:
+        """Return the actions that are optimal wherever both are: on the segment between them."""
+        ends = {*self.duplicates[first], *self.duplicates[second]}
+        if self.losses.is_ranking:
+            return tuple(sorted(ends))
+        step = self.losses.difference(second, first)[:, 0]
+        at = int(np.argmax(np.abs(step)))
+        for other in self.distinct:
+            away = self.losses.difference(other, first)[:, 0]
+            share = Fraction(int(away[at]), int(step[at]))
+            aligned = away * share.denominator - step * share.numerator
+            if 0 < share < 1 and not self.losses.signs(aligned[:, None], 4.0).any():
+                ends |= {*self.duplicates[other]}
+        return tuple(sorted(ends))
+
+    @cached_property
+    def pairs(self) -> tuple[Verdict, ...]:
+        """The verdict on every pair of distinct Pareto-optimal actions.
+
+        In a ranking game the first of the pair is action 0: all others follow by relabelling.
+        """
+        best = [action for action in self.distinct if action in set(self.optimal)]
+        firsts = best[:1] if self.losses.is_ranking else best
+        return tuple(
+            self._judge(first, second) for first in firsts for second in best if second > first
+        )
+
+    @cached_property
+    def neighbours(self) -> tuple[Verdict, ...]:
+        """The pairs that are neighbours."""
+        return tuple(verdict for verdict in self.pairs if verdict.are_neighbours)
+
+    @property
+    def n_neighbour_pairs(self) -> int:
+        """The number of neighbouring pairs of groups of duplicates, over all relabellings."""
+        n_pairs = len(self.neighbours)
+        return n_pairs * len(self.distinct) // 2 if self.losses.is_ranking else n_pairs
+
+    def _judge(self, first: int, second: int) -> Verdict:
+        losses, between = self.losses, self.between(first, second)
+        exchange = self._exchange(first, second)
+        if exchange:
+            return Verdict(first, second, False, between, exchange=exchange)
+        others = [other for other in self.distinct if other not in between]
+        step = losses.matrix[first] - losses.matrix[second]
+        margin = widest_margin(losses.matrix[others] - losses.matrix[first], on=step)
+        if margin.size > _POSITIVE:
+            points = self._sides(first, second, others, margin.point, margin.size)
+            return Verdict(
+                first, second, True, between, points, margin=margin.size, is_proof=bool(points)
+            )
+        third = self._third(first, second, others, margin.weights)
+        return Verdict(
+            first, second, False, between, third=third, margin=margin.size, is_proof=bool(third)
+        )
+
+    def _exchange(self, first: int, second: int) -> tuple[int, ...]:
+        """Return items a, b whose exchange in ``first`` is optimal wherever the pair is.
+
+        Where gains add up, both rankings sort the mean gains. If a precedes b in the first, in
+        positions of neighbouring weights, and b has the larger weight in the second, then a and
+        b have equal mean gains, and exchanging them in the first changes nothing.
+        """
+        losses = self.losses
+        if losses.measure is None or not losses.measure.is_linear(losses.grades == 2):
+            return ()
+        upper, lower = losses.actions[first], losses.actions[second]
+        rank = level_of_positions(losses.measure.weights(len(upper)))
+        level = {item: rank[place] for place, item in enumerate(upper)}
+        other = {item: rank[place] for place, item in enumerate(lower)}
+        for a in upper:
+            for b in upper:
+                if level[b] == level[a] + 1 and other[b] < other[a]:
+                    swapped = tuple({a: b, b: a}.get(item, item) for item in upper)
+                    if losses.actions.index(swapped) not in self.duplicates[second]:
+                        return a, b
+        return ()
+
+    def _sides(
+        self, first: int, second: int, others: list[int], point: Any, margin: float
+    ) -> tuple[Distribution, ...]:
+        """Return distributions on both sides of the face, checked; empty if they fail."""
+        losses = self.losses
+        step = losses.matrix[first] - losses.matrix[second]
+        reach = margin / (4.0 * max(1.0, np.abs(losses.matrix).max() * 2.0))
+        sides = []
+        for outcome, sign in ((int(np.argmax(step)), 1), (int(np.argmin(step)), -1)):
+            side = point.copy()
+            side[outcome] += reach
+            rounded = _round(side)
+            signs = _mean_signs(losses, rounded, [second, *others], first)
+            if signs[0] != -sign or (signs[1:] <= 0).any() or min(rounded) <= 0:
+                return ()
+            sides.append(rounded)
+        return tuple(sides)
+
+    def _third(
+        self, first: int, second: int, others: list[int], weights: Any
+    ) -> tuple[tuple[int, Fraction], ...]:
+        """Return weights of actions that are optimal wherever the pair is, checked."""
+        losses = self.losses
+        if losses.tolerance or len(losses.numbers.terms) > 1:
+            return ()
+        likely = [other for other, weight in zip(others, weights, strict=True) if weight > 1e-7]
+        rows = [losses.difference(other, first)[:, 0].tolist() for other in likely[1:]]
+        rows.append(losses.difference(first, second)[:, 0].tolist())
+        if not likely:
+            return ()
+        target = losses.difference(likely[0], first)[:, 0].tolist()
+        shares = Span(rows).coefficients(target)
+        if shares is None or any(share > 0 for share in shares[:-1]):
+            return ()
+        raw = [Fraction(1), *(-share for share in shares[:-1])]
+        return tuple((o, s / sum(raw)) for o, s in zip(likely, raw, strict=True) if s)
+
+
+def level_of_positions(weights: Any) -> list[int]:
+    """Return the number of different weights before each position."""
+    return [0, *np.cumsum(np.diff(weights) != 0.0).tolist()]
+
+
+def _round(point: Any) -> Distribution:
+    """Return a distribution as fractions that sum to one."""
+    whole = [max(0, round(float(p) * _GRAIN)) for p in point]
+    return tuple(Fraction(p, sum(whole)) for p in whole)
+
+
+def _plain(weights: Any, labels: Sequence[int]) -> tuple[tuple[int, Fraction], ...]:
+    """Return weights as plain fractions that sum to one, by label; zeros are left out."""
+    rounded = [Fraction(float(w)).limit_denominator(10**6) for w in weights]
+    total = sum(rounded)
+    return tuple((o, w / total) for o, w in zip(labels, rounded, strict=True) if w > 0)
+
+
+def _whole(fractions: Any) -> Any:
+    """Return fractions over their common denominator, as whole numbers."""
+    entries = np.asarray(fractions, dtype=object)
+    scale = math.lcm(*(Fraction(entry).denominator for entry in entries.ravel()))
+    return np.array([int(e * scale) for e in entries.ravel()], dtype=object).reshape(entries.shape)
+
+
+def _mean_signs(losses: Losses, point: Distribution, actions: Sequence[int], first: int) -> Any:
+    """Return the signs of how much more actions lose than ``first`` does, in the mean."""
+    scale = math.lcm(*(p.denominator for p in point))
+    whole = np.array([int(p * scale) for p in point], dtype=object)
+    more = losses.numerators[list(actions)] - losses.numerators[first]
+    return losses.signs(whole @ more, 2.0 * scale)
