@@ -1,5 +1,31 @@
-"""Can this feedback teach this measure at all?"""
+"""The learnability oracle: can this feedback teach this measure at all?
 
+Partial monitoring (Bartok et al. 2014) applied to rankings: :func:`classify` gives the rate at
+which the regret of the best algorithm grows, with a reason, advice and a proof that
+:func:`check_certificate` verifies.
+"""
+
+from keyhole.monitoring.cells import Cells
+from keyhole.monitoring.classification import (
+    RATES,
+    Classification,
+    classify,
+    classify_matrices,
+)
 from keyhole.monitoring.games import Game
+from keyhole.monitoring.observability import solve_game
+from keyhole.monitoring.rules import rule_for
+from keyhole.monitoring.verify import InvalidCertificate, check_certificate
 
-__all__ = ["Game"]
+__all__ = [
+    "RATES",
+    "Cells",
+    "Classification",
+    "Game",
+    "InvalidCertificate",
+    "check_certificate",
+    "classify",
+    "classify_matrices",
+    "rule_for",
+    "solve_game",
+]
