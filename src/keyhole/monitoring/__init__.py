@@ -5,6 +5,7 @@ which the regret of the best algorithm grows, with a reason, advice and a proof 
 :func:`check_certificate` verifies.
 """
 
+from keyhole.monitoring.board import InvalidCertificate
 from keyhole.monitoring.cells import Cells
 from keyhole.monitoring.classification import (
     RATES,
@@ -15,7 +16,7 @@ from keyhole.monitoring.classification import (
 from keyhole.monitoring.games import Game
 from keyhole.monitoring.observability import solve_game
 from keyhole.monitoring.rules import rule_for
-from keyhole.monitoring.verify import InvalidCertificate, check_certificate
+from keyhole.monitoring.verify import check_certificate
 
 __all__ = [
     "RATES",

@@ -15,18 +15,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from keyhole.monitoring.elimination import Span
 from keyhole.monitoring.games import Losses
-from keyhole.monitoring.programs import widest_margin
+from keyhole.monitoring.programs import Margin, widest_margin
 
 Distribution = tuple[Fraction, ...]
 
 _GRAIN = 10**12
 _POSITIVE = 1e-9
+_LIKELY = 1e-7
+
+
+class Third(NamedTuple):
+    """Weights of other actions: their mean loss, less the first's, plus ``slack`` (by outcome,
+    never negative), is ``slope`` times the first's loss less the second's.
+    """
+
+    weights: tuple[tuple[int, Fraction], ...]
+    slope: Fraction
+    slack: tuple[tuple[int, Fraction], ...]
 
 
 @dataclass(frozen=True)
@@ -35,8 +46,7 @@ class Verdict:
 
     ``points``: two positive distributions on either side of the face, at both of which every
     action but those of ``between`` loses more; so the face between them has full dimension.
-    ``third``: weights of other actions whose mean loss lies, on the face, at the loss of the
-    pair: they are optimal wherever both are. ``exchange``: for measures that add up gains, two
+    ``third``: other actions that are optimal wherever both are. ``exchange``: for measures that add up gains, two
     items whose exchange gives such an action. ``margin`` is the linear program's, and
     ``is_proof`` whether points, weights or exchange were verified in whole numbers.
     """
@@ -46,7 +56,7 @@ class Verdict:
     are_neighbours: bool
     between: tuple[int, ...]
     points: tuple[Distribution, ...] = ()
-    third: tuple[tuple[int, Fraction], ...] = ()
+    third: Third | None = None
     exchange: tuple[int, ...] = ()
     margin: float = 0.0
     is_proof: bool = True
@@ -174,9 +184,9 @@ class Cells:
             return Verdict(
                 first, second, True, between, points, margin=margin.size, is_proof=bool(points)
             )
-        third = self._third(first, second, others, margin.weights)
+        third = self._third(first, second, others, margin)
         return Verdict(
-            first, second, False, between, third=third, margin=margin.size, is_proof=bool(third)
+            first, second, False, between, third=third, margin=margin.size, is_proof=third is not None
         )
 
     def _exchange(self, first: int, second: int) -> tuple[int, ...]:
@@ -219,24 +229,29 @@ class Cells:
             sides.append(rounded)
         return tuple(sides)
 
-    def _third(
-        self, first: int, second: int, others: list[int], weights: Any
-    ) -> tuple[tuple[int, Fraction], ...]:
-        """Return weights of actions that are optimal wherever the pair is, checked."""
+    def _third(self, first: int, second: int, others: list[int], margin: Margin) -> Third | None:
+        """Return weights of actions that are optimal wherever the pair is, solved exactly."""
         losses = self.losses
         if losses.tolerance or len(losses.numbers.terms) > 1:
-            return ()
-        likely = [other for other, weight in zip(others, weights, strict=True) if weight > 1e-7]
-        rows = [losses.difference(other, first)[:, 0].tolist() for other in likely[1:]]
-        rows.append(losses.difference(first, second)[:, 0].tolist())
+            return None
+        likely = [o for o, weight in zip(others, margin.weights, strict=True) if weight > _LIKELY]
+        spare = np.flatnonzero(margin.slack > _LIKELY).tolist()
         if not likely:
-            return ()
-        target = losses.difference(likely[0], first)[:, 0].tolist()
-        shares = Span(rows).coefficients(target)
+            return None
+        steps = [losses.difference(other, first)[:, 0].tolist() for other in likely]
+        units = [[int(x == outcome) for x in range(losses.matrix.shape[1])] for outcome in spare]
+        along = losses.difference(first, second)[:, 0].tolist()
+        shares = Span([*steps[1:], *units, along]).coefficients(steps[0])
         if shares is None or any(share > 0 for share in shares[:-1]):
-            return ()
-        raw = [Fraction(1), *(-share for share in shares[:-1])]
-        return tuple((o, s / sum(raw)) for o, s in zip(likely, raw, strict=True) if s)
+            return None
+        weights = [Fraction(1), *(-share for share in shares[: len(likely) - 1])]
+        total, scale = sum(weights), losses.denominator
+        slack = [-share / total / scale for share in shares[len(likely) - 1 : -1]]
+        return Third(
+            tuple((o, w / total) for o, w in zip(likely, weights, strict=True) if w),
+            shares[-1] / total,
+            tuple((x, size) for x, size in zip(spare, slack, strict=True) if size),
+        )
 
 
 def level_of_positions(weights: Any) -> list[int]:

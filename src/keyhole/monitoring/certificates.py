@@ -1,6 +1,7 @@
 """Proofs as plain data, to be checked by :func:`keyhole.monitoring.verify.check_certificate`."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -8,13 +9,15 @@ from typing import Any
 from keyhole.contracts import Measure, options_of
 from keyhole.errors import InvalidInput
 from keyhole.measures import MEASURES
+from keyhole.monitoring.board import Board
 from keyhole.monitoring.cells import Verdict
 from keyhole.monitoring.games import Game, check_size, is_enumerable
 from keyhole.monitoring.hopeless import best_witness
 from keyhole.monitoring.observability import Explanation, Solution, cells_of, solve_game
-from keyhole.monitoring.verify import FORMAT, Board, forced_regret
+from keyhole.monitoring.verify import FORMAT, exchangeable_regret, forced_regret
 
-_MOST_LIVE_ITEMS = 6
+_MOST_ORDERED = 7
+_MOST_LISTED = 12
 
 
 def game_data(measure: Measure, n_items: int, k: int, grades: int) -> dict[str, Any]:
@@ -143,8 +146,12 @@ class _Writer:
     def _apart(self, verdict: Verdict) -> dict[str, Any]:
         if verdict.exchange:
             return {"pair": self._names(verdict), "exchange": list(verdict.exchange)}
-        third = [{"action": self._action(a), "weight": str(w)} for a, w in verdict.third]
-        return {"pair": self._names(verdict), "third": third}
+        if verdict.third is None:
+            return {}
+        weights, slope, slack = verdict.third
+        third = [{"action": self._action(a), "weight": str(w)} for a, w in weights]
+        proof = {"pair": self._names(verdict), "third": third, "slope": str(slope)}
+        return proof | ({"slack": {str(x): str(size) for x, size in slack}} if slack else {})
 
     def _normal(self, explanation: Explanation | None) -> dict[str, Any]:
         if explanation is None or explanation.refutation is None:
@@ -164,49 +171,81 @@ class _Writer:
 def padded_witness(game: dict[str, Any], measure: Measure) -> dict[str, Any]:
     """Return a proof that a game of any size is hopeless, from k + 2 items that matter.
 
-    The others are never relevant. Tried are the best pair of the game of k + 2 items, and
-    X4: uniform lists, reweighted by 1 + v and 1 - v with v = sign(r_a - r_b) (-1)^(sum of the
-    other items), whose marginals on k of the items vanish.
+    Of the others some are always relevant (Recall@n needs n - 1 of those) and all the rest never.
     """
-    n_live = game["k"] + 2
-    if n_live > min(_MOST_LIVE_ITEMS, game["n_items"]):
-        raise InvalidInput(
-            f"no certificate is known for {game['measure']} on {game['n_items']} items with the "
-            f"top {game['k']} shown: one needs k + 2 items that matter, and lists all orders of "
-            f"at most {_MOST_LIVE_ITEMS}."
-        )
-    lists = list(itertools.product((0, 1), repeat=n_live))
-    shifts = [_sign(r[0] - r[1]) * (-1) ** sum(r[2:]) for r in lists]
-    pairs = [[[Fraction(1 + s * shift, len(lists)) for shift in shifts] for s in (1, -1)]]
+    n_live, n_items = game["k"] + 2, game["n_items"]
+    refusal = InvalidInput(
+        f"no certificate is known for {game['measure']} on {n_items} items with the top "
+        f"{game['k']} shown."
+    )
+    if n_live > min(_MOST_LISTED, n_items):
+        raise refusal
+    if n_live > _MOST_ORDERED:
+        return _exchangeable(game, _swap_pair(n_live), refusal)
+    pairs = [_swap_pair(n_live)]
     if is_enumerable(n_live, 2):
         witness = best_witness(Game.of(measure, n_live, game["k"]))
-        pairs += [[list(witness.p), list(witness.q)]] if witness else []
-    board = Board(game)
-    constants = [forced_regret(board, lists, p, q) for p, q in pairs]
-    best = max(range(len(pairs)), key=lambda index: constants[index])
-    if constants[best] <= 0:
-        raise InvalidInput(
-            f"no certificate is known for {game['measure']} on {game['n_items']} items with the "
-            f"top {game['k']} shown."
-        )
+        pairs += [(list(witness.p), list(witness.q))] if witness else []
+    board, lists = Board(game), list(itertools.product((0, 1), repeat=n_live))
+    for n_always in range(min(_MOST_ORDERED, n_items) - n_live + 1):
+        longer = [r + (1,) * n_always for r in lists]
+        constants = [forced_regret(board, longer, p, q) for p, q in pairs]
+        best = max(range(len(pairs)), key=lambda index: constants[index])
+        if constants[best] > 0:
+            return _hopeless(game, longer, *pairs[best], constants[best])
+    raise refusal
+
+
+def _swap_pair(n_live: int) -> tuple[list[Fraction], list[Fraction]]:
+    """Return X4: uniform lists, reweighted by 1 + v and 1 - v.
+
+    v = sign(r_a - r_b) (-1)^(sum of the other items) vanishes on average given any n_live - 2.
+    """
+    lists = list(itertools.product((0, 1), repeat=n_live))
+    shifts = [(r[0] - r[1]) * (-1) ** sum(r[2:]) for r in lists]
+    first, second = ([Fraction(1 + s * v, len(lists)) for v in shifts] for s in (1, -1))
+    return first, second
+
+
+def _exchangeable(
+    game: dict[str, Any], pair: tuple[list[Fraction], list[Fraction]], refusal: InvalidInput
+) -> dict[str, Any]:
+    """Return the proof of a pair whose sum is uniform: all orders lose the same in the mean."""
+    board, n_live = Board(game), game["k"] + 2
+    lists = list(itertools.product((0, 1), repeat=n_live))
+    others = list(range(2, n_live))
+    found: list[tuple[Fraction, list[list[int]]]] = []
+    for a, b in itertools.permutations((0, 1)):
+        for order in ([a, *others, b], [*others, a, b]):
+            exchanged = [{a: b, b: a}.get(item, item) for item in order]
+            orders = [order, exchanged]
+            found.append((exchangeable_regret(board, lists, *pair, orders), orders))
+    constant, orders = max(found)
+    if constant <= 0:
+        raise refusal
+    proof = _hopeless(game, lists, *pair, constant)
+    proof["hopeless"]["best"] = orders
+    return proof
+
+
+def _hopeless(
+    game: dict[str, Any],
+    lists: Sequence[tuple[int, ...]],
+    p: Sequence[Fraction],
+    q: Sequence[Fraction],
+    constant: Fraction,
+) -> dict[str, Any]:
     is_exact = "DCG" not in game["measure"]
-    constant = constants[best]
-    if not is_exact:
-        constant = Fraction(constant * 10**12 // 1, 10**12)
-    p, q = pairs[best]
+    kept = constant if is_exact else Fraction(math.floor(constant * 10**12), 10**12)
     return {
         "hopeless": {
             "outcomes": [list(r) for r in lists],
             "p": [str(x) for x in p],
             "q": [str(x) for x in q],
-            "constant": str(constant),
+            "constant": str(kept),
             "is_exact": is_exact,
         }
     }
-
-
-def _sign(number: int) -> int:
-    return (number > 0) - (number < 0)
 
 
 def certificate_for(measure: Measure, n_items: int, k: int, grades: int, class_: str) -> Any:

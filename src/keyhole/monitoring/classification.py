@@ -195,9 +195,10 @@ def _reason(solution: Solution) -> str:
         kind = "the losses of" if class_ == "hopeless" else "the losses of the neighbours"
         return f"Among {size}, {kind} {pair} differ by something that nothing {shown} can tell."
     n_pairs = cells_of(game.losses).n_neighbour_pairs
+    pairs = "1 pair" if n_pairs == 1 else f"{n_pairs} pairs"
     return (
-        f"Among {size}, the losses of each of the {n_pairs} pairs of neighbours differ by a sum of "
-        f"what the pair shows."
+        f"Among {size}, the losses of any two neighbours ({pairs}) differ by a sum of what the two "
+        f"show."
     )
 
 

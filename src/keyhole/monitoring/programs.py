@@ -12,11 +12,15 @@ class SciPyMissing(KeyholeError):
 
 
 class Margin(NamedTuple):
-    """The largest margin, where it is attained, and the weights that prove there is no larger."""
+    """The largest margin, where it is attained, and what proves that there is no larger.
+
+    ``weights`` are those of the rows, ``slack`` those of the entries of the distribution.
+    """
 
     size: float
     point: FloatArray
     weights: FloatArray
+    slack: FloatArray
 
 
 def solve(objective: Any, *, below: Any, limits: Any, equal: Any, targets: Any, free: Any) -> Any:
@@ -40,8 +44,7 @@ def widest_margin(rows: FloatArray, on: FloatArray | None = None) -> Margin:
     """Return the distribution p whose least of rows . p and of its own entries is largest.
 
     Where ``on`` is given, on . p must be 0. The margin is positive iff some p with positive
-    entries has rows . p > 0; otherwise ``weights``, one per row, have weights . rows at most
-    a multiple of ``on``.
+    entries has rows . p > 0; otherwise weights . rows + slack is a multiple of ``on``.
     """
     n_rows, n_outcomes = rows.shape
     below = np.zeros((n_rows + n_outcomes, n_outcomes + 1))
@@ -61,4 +64,5 @@ def widest_margin(rows: FloatArray, on: FloatArray | None = None) -> Margin:
         targets=np.eye(len(equal))[0],
         free=[True] * (n_outcomes + 1),
     )
-    return Margin(float(result.x[-1]), result.x[:-1], -result.ineqlin.marginals[:n_rows])
+    duals = -result.ineqlin.marginals
+    return Margin(float(result.x[-1]), result.x[:-1], duals[:n_rows], duals[n_rows:])

@@ -53,11 +53,12 @@ class Rule:
     def reason_at(self, k: int) -> str:
         """Return one sentence that says why."""
         class_ = self.class_at(k)
+        order = self.order[0].upper() + self.order[1:]
         if class_ == "trivial":
-            return f"{self.order}."
+            return f"{order}."
         if class_ == "hopeless":
-            return f"{self.order}, and the top {k} show no more than {k} of them together."
-        return f"{self.order}, which the top {k} show; {self.locality}."
+            return f"{order}, and the top {k} show no more than {k} of them together."
+        return f"{order}, which the top {k} show; {self.locality}."
 
 
 def rule_for(measure: Measure, n_items: int, grades: int) -> Rule | None:

@@ -1,152 +1,28 @@
 """Check a certificate with nothing but definitions, sums and products.
 
 None of what found the certificate is used: no linear program, no elimination, no expansion.
-Losses come from the plain definitions of :mod:`keyhole.monitoring.exact` (compared with the
-measure's kernel), feedback from what a ranking has on top.
 """
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from keyhole.contracts import Measure
-from keyhole.errors import InvalidInput, KeyholeError
-from keyhole.measures import measure as measure_by_name
-from keyhole.monitoring.exact import DIGITS, ONE, Sum, loss_of, number, value_of
+from keyhole.errors import InvalidInput
+from keyhole.monitoring.board import (
+    Board,
+    InvalidCertificate,
+    add,
+    loss_at,
+    mean,
+    read_distribution,
+    require,
+    sign_of,
+)
+from keyhole.monitoring.exact import ONE, Sum, value_of
 
 FORMAT = "keyhole certificate 1"
 _ROUNDED = Fraction(1, 10**11)
-
-
-class InvalidCertificate(KeyholeError, ValueError):
-    """A certificate that does not prove what it claims."""
-
-
-def require(holds: bool, sentence: str) -> None:
-    """Raise InvalidCertificate with a sentence unless something holds."""
-    if not holds:
-        raise InvalidCertificate(sentence)
-
-
-# --------------------------------------------------------------------------- sums
-
-
-def add(*weighted: tuple[Fraction | int, Sum]) -> Sum:
-    """Return a weighted sum of sums; terms that cancel are left out."""
-    total: Sum = {}
-    for weight, terms in weighted:
-        for term, share in terms.items():
-            total[term] = total.get(term, Fraction(0)) + weight * share
-    return {term: share for term, share in total.items() if share}
-
-
-def sign_of(total: Sum) -> int:
-    """Return the sign of a sum: 0 without terms, otherwise by its value to fifty digits."""
-    value = sum((share * value_of(term) for term, share in total.items()), Fraction(0))
-    error = sum(abs(share) for term, share in total.items() if term != ONE)
-    require(not total or abs(value) > error / 10**DIGITS, "a sum must be told from zero.")
-    return (value > 0) - (value < 0)
-
-
-def mean(distribution: Sequence[Fraction], losses: Sequence[Sum]) -> Sum:
-    """Return the expected loss."""
-    return add(*((p, loss) for p, loss in zip(distribution, losses, strict=True) if p))
-
-
-def read_distribution(given: Any) -> list[Fraction]:
-    """Return probabilities that sum to one."""
-    probabilities = [Fraction(text) for text in given]
-    require(sum(probabilities) == 1, "probabilities must sum to 1.")
-    require(min(probabilities) >= 0, "probabilities must not be negative.")
-    return probabilities
-
-
-# --------------------------------------------------------------------------- the game, rebuilt
-
-
-class Board:
-    """A game as a certificate names it: actions, outcomes, losses and what is shown."""
-
-    def __init__(self, game: Mapping[str, Any]) -> None:
-        self.measure: Measure | None = None
-        self._rows: dict[Any, list[Sum]] = {}
-        if "measure" in game:
-            self.measure = measure_by_name(game["measure"], **game.get("options", {}))
-            self.n_items, self.k, self.grades = game["n_items"], game["k"], game["grades"]
-        else:
-            self._loss = [[_fraction(x) for x in row] for row in game["loss"]]
-            self._feedback = game["feedback"]
-
-    @property
-    def actions(self) -> Iterable[Any]:
-        """All rankings, or the numbers of the rows."""
-        if self.measure is None:
-            return range(len(self._loss))
-        return itertools.permutations(range(self.n_items))
-
-    @property
-    def outcomes(self) -> list[tuple[int, ...]]:
-        """All relevance vectors, or the numbers of the columns."""
-        if self.measure is None:
-            return [(column,) for column in range(len(self._loss[0]))]
-        return list(itertools.product(range(self.grades), repeat=self.n_items))
-
-    def action(self, given: Any) -> Any:
-        """Return an action as it is written in a certificate."""
-        return given if self.measure is None else tuple(given)
-
-    def loss(self, action: Any) -> list[Sum]:
-        """Return the losses of an action, one per outcome."""
-        if action not in self._rows:
-            self._rows[action] = [self._entry(action, outcome) for outcome in self.outcomes]
-        return self._rows[action]
-
-    def _entry(self, action: Any, outcome: tuple[int, ...]) -> Sum:
-        if self.measure is None:
-            value = self._loss[action][outcome[0]]
-            return {ONE: value} if value else {}
-        return loss_at(self.measure, outcome, action)
-
-    def seen(self, action: Any, outcome: tuple[int, ...]) -> Any:
-        """Return what an action shows under an outcome."""
-        if self.measure is None:
-            return str(self._feedback[action][outcome[0]])
-        return tuple(outcome[item] for item in action[: self.k])
-
-    def difference(self, first: Any, second: Any) -> list[Sum]:
-        """Return one action's losses less another's."""
-        pairs = zip(self.loss(first), self.loss(second), strict=True)
-        return [add((1, one), (-1, other)) for one, other in pairs]
-
-    def is_between(self, action: Any, first: Any, second: Any) -> bool:
-        """Return whether an action is optimal wherever both are.
-
-        Rankings of one measure all have loss vectors of one length, so only duplicates are;
-        otherwise those whose losses lie on the segment between the two.
-        """
-        if self.loss(action) in (self.loss(first), self.loss(second)):
-            return True
-        if self.measure is not None:
-            return False
-        step, away = self.difference(second, first), self.difference(action, first)
-        at = next(x for x, entry in enumerate(step) if entry)
-        share = away[at].get(ONE, Fraction(0)) / step[at][ONE]
-        return 0 < share < 1 and away == [add((share, entry)) for entry in step]
-
-
-def loss_at(measure: Measure, outcome: tuple[int, ...], ranking: tuple[int, ...]) -> Sum:
-    """Return a loss by its definition, compared with the measure's kernel."""
-    total, value = loss_of(measure, outcome, ranking), measure(outcome, ranking)
-    value = value if measure.is_loss else -value
-    close = math.isclose(number(total), value, rel_tol=1e-12, abs_tol=1e-12)
-    require(close, f"the kernel of {measure.label} must compute its definition.")
-    return total
-
-
-def _fraction(value: Any) -> Fraction:
-    return Fraction(value) if isinstance(value, int | str) else Fraction(str(value))
 
 
 # --------------------------------------------------------------------------- what proofs share
@@ -161,7 +37,7 @@ def _check_parts(board: Board, proof: Mapping[str, Any], shown_by_pair: bool) ->
         allowed = not shown_by_pair or board.is_between(by, first, second)
         require(allowed, "a part must be shown by an action of the pair's neighbourhood.")
         holds = _indicator(board, part, by)
-        value = _read_sum(board, part["value"])
+        value = board.read_sum(part["value"])
         for outcome, total in zip(board.outcomes, totals, strict=True):
             if holds(outcome):
                 total.append((1, value))
@@ -177,15 +53,6 @@ def _indicator(board: Board, part: Mapping[str, Any], by: Any) -> Callable[[tupl
     wanted = dict(zip(part["items"], part["grades"], strict=True))
     require(set(wanted) <= set(by[: board.k]), "a part must be among the items shown.")
     return lambda outcome: all(outcome[item] == grade for item, grade in wanted.items())
-
-
-def _read_sum(board: Board, given: Mapping[str, str]) -> Sum:
-    """Return a sum as it is written in a certificate, by the names of its terms."""
-    # Every symbol of a measure occurs in the losses of any one ranking.
-    some = board.loss(next(iter(board.actions)))
-    known = {str(ONE): ONE} | {str(term): term for entry in some for term in entry}
-    require(set(given) <= set(known), "terms must be those of the measure.")
-    return {known[name]: Fraction(share) for name, share in given.items() if Fraction(share)}
 
 
 def _check_face(board: Board, proof: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -284,15 +151,14 @@ def _check_apart(board: Board, proof: Mapping[str, Any]) -> tuple[Any, Any]:
     thirds = [board.action(entry["action"]) for entry in proof["third"]]
     beyond = all(not board.is_between(action, first, second) for action in thirds)
     require(beyond, "third actions must not be between the pair.")
-    mixed = [
-        add(*((w, board.loss(a)[x]) for w, a in zip(weights, thirds, strict=True)), (-1, loss))
-        for x, loss in enumerate(board.loss(first))
-    ]
-    step = board.difference(first, second)
-    at = next(x for x, entry in enumerate(step) if entry)
-    share = mixed[at].get(ONE, Fraction(0)) / step[at][ONE]
-    on_line = mixed == [add((share, entry)) for entry in step]
-    require(on_line, "third actions must lie on the line through the pair.")
+    slack = {int(x): Fraction(size) for x, size in proof.get("slack", {}).items()}
+    require(min(slack.values(), default=Fraction(0)) >= 0, "slack must not be negative.")
+    slope, step = Fraction(proof["slope"]), board.difference(first, second)
+    for x, loss in enumerate(board.loss(first)):
+        mixed = add(*((w, board.loss(a)[x]) for w, a in zip(weights, thirds, strict=True)))
+        spare: Sum = {ONE: slack[x]} if x in slack else {}
+        gap = add((1, mixed), (-1, loss), (1, spare), (-slope, step[x]))
+        require(not gap, "third actions must be as good as the pair wherever both are best.")
     return first, second
 
 
@@ -329,7 +195,7 @@ def _check_not_local(board: Board, proof: Mapping[str, Any]) -> None:
             require(not any(laws.values()), "the normal must be at right angles to every signal.")
     step = board.difference(first, second)
     value = add(*((weight, step[x]) for x, weight in weights.items()))
-    require(value == _read_sum(board, proof["value"]), "the stated value must be the computed one.")
+    require(value == board.read_sum(proof["value"]), "the stated value must be the computed one.")
     require(sign_of(value) != 0, "the normal must not be at right angles to the difference.")
 
 
@@ -344,7 +210,10 @@ def _check_hopeless(board: Board, proof: Mapping[str, Any]) -> None:
             seen = shown(outcome)
             laws[seen] = laws.get(seen, Fraction(0)) + one - other
         require(not any(laws.values()), "both distributions must have one law of feedback.")
-    constant = forced_regret(board, lists, p, q)
+    if "best" in proof:
+        constant = exchangeable_regret(board, lists, p, q, proof["best"])
+    else:
+        constant = forced_regret(board, lists, p, q)
     stated = Fraction(proof["constant"])
     require(stated > 0, "the constant must be positive.")
     error = stated - constant if proof["is_exact"] else abs(constant - stated - _ROUNDED / 2)
@@ -372,14 +241,43 @@ def forced_regret(
     if board.measure is None:
         rows = [[board.loss(action)[x] for (x,) in lists] for action in board.actions]
     else:
-        measure, n_live = board.measure, len(lists[0])
-        rest = tuple(range(n_live, board.n_items))
-        padded = [outcome + (0,) * len(rest) for outcome in lists]
-        orders = itertools.permutations(range(n_live))
-        rows = [[loss_at(measure, r, (*order, *rest)) for r in padded] for order in orders]
+        rows = [_row(board, lists, order) for order in itertools.permutations(range(len(lists[0])))]
     sides = [[_value(mean(side, row)) for row in rows] for side in (p, q)]
     both = min(one + other for one, other in zip(*sides, strict=True))
     return (both - min(sides[0]) - min(sides[1])) / 2
+
+
+def exchangeable_regret(
+    board: Board,
+    lists: Sequence[tuple[int, ...]],
+    p: Sequence[Fraction],
+    q: Sequence[Fraction],
+    best: Sequence[Sequence[int]],
+) -> Fraction:
+    """Return the same where p + q does not depend on the order of the first items.
+
+    Then all their orders lose the same in the mean, and it is enough to compare one of them
+    with a good order under p and a good order under q.
+    """
+    weights: dict[tuple[int, ...], Fraction] = {}
+    for outcome, one, other in zip(lists, p, q, strict=True):
+        known = weights.setdefault(tuple(sorted(outcome)), one + other)
+        require(known == one + other, "p + q must not depend on the order of the items.")
+    require(len(lists) == 2 ** len(lists[0]), "all lists must be given.")
+    rows = [_row(board, lists, order) for order in best]
+    losses = [_value(mean(side, row)) for side, row in zip((p, q), rows, strict=True)]
+    either = [_value(mean(side, rows[0])) for side in (p, q)]
+    return (sum(either, Fraction(0)) - sum(losses, Fraction(0))) / 2
+
+
+def _row(board: Board, lists: Sequence[tuple[int, ...]], order: Sequence[int]) -> list[Sum]:
+    """Return the losses of an order of the first items, with all others last."""
+    require(sorted(order) == list(range(len(lists[0]))), "an order must hold each item once.")
+    rest = tuple(range(len(order), board.n_items))
+    ranking, zeros = (*order, *rest), (0,) * len(rest)
+    if board.measure is None:
+        raise InvalidCertificate("only rankings have orders.")
+    return [loss_at(board.measure, outcome + zeros, ranking) for outcome in lists]
 
 
 def _value(total: Sum) -> Fraction:
