@@ -31,8 +31,10 @@ _LIKELY = 1e-7
 
 
 class Third(NamedTuple):
-    """Weights of other actions: their mean loss, less the first's, plus ``slack`` (by outcome,
-    never negative), is ``slope`` times the first's loss less the second's.
+    """Other actions that are optimal wherever both of a pair are.
+
+    Their mean loss by ``weights``, less the first's, plus ``slack`` (by outcome, never
+    negative), is ``slope`` times the first's loss less the second's.
     """
 
     weights: tuple[tuple[int, Fraction], ...]
@@ -46,9 +48,9 @@ class Verdict:
 
     ``points``: two positive distributions on either side of the face, at both of which every
     action but those of ``between`` loses more; so the face between them has full dimension.
-    ``third``: other actions that are optimal wherever both are. ``exchange``: for measures that add up gains, two
-    items whose exchange gives such an action. ``margin`` is the linear program's, and
-    ``is_proof`` whether points, weights or exchange were verified in whole numbers.
+    ``third``: other actions that are optimal wherever both are. ``exchange``: for measures that
+    add up gains, two items whose exchange gives such an action. ``margin`` is the linear
+    program's, and ``is_proof`` whether the rest was verified in whole numbers.
     """
 
     first: int
@@ -186,7 +188,13 @@ class Cells:
             )
         third = self._third(first, second, others, margin)
         return Verdict(
-            first, second, False, between, third=third, margin=margin.size, is_proof=third is not None
+            first,
+            second,
+            False,
+            between,
+            third=third,
+            margin=margin.size,
+            is_proof=third is not None,
         )
 
     def _exchange(self, first: int, second: int) -> tuple[int, ...]:
@@ -239,18 +247,25 @@ class Cells:
         if not likely:
             return None
         steps = [losses.difference(other, first)[:, 0].tolist() for other in likely]
-        units = [[int(x == outcome) for x in range(losses.matrix.shape[1])] for outcome in spare]
+        n_outcomes = losses.matrix.shape[1]
+        units = [[int(x == outcome) for x in range(n_outcomes)] for outcome in spare]
+        if margin.size < -_POSITIVE:  # nowhere as good as the pair: the same slack everywhere
+            units.append([1] * n_outcomes)
         along = losses.difference(first, second)[:, 0].tolist()
         shares = Span([*steps[1:], *units, along]).coefficients(steps[0])
         if shares is None or any(share > 0 for share in shares[:-1]):
             return None
         weights = [Fraction(1), *(-share for share in shares[: len(likely) - 1])]
         total, scale = sum(weights), losses.denominator
-        slack = [-share / total / scale for share in shares[len(likely) - 1 : -1]]
+        sizes = [-share / total / scale for share in shares[len(likely) - 1 : -1]]
+        slack = [
+            sum((size * row[x] for size, row in zip(sizes, units, strict=True)), Fraction(0))
+            for x in range(n_outcomes)
+        ]
         return Third(
             tuple((o, w / total) for o, w in zip(likely, weights, strict=True) if w),
             shares[-1] / total,
-            tuple((x, size) for x, size in zip(spare, slack, strict=True) if size),
+            tuple((x, size) for x, size in enumerate(slack) if size),
         )
 
 

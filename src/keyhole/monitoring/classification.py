@@ -1,5 +1,6 @@
 """The answer: whether a measure can be learnt from the top k, at which rate, and why."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,6 +10,7 @@ from keyhole.errors import InvalidInput, check_choice
 from keyhole.monitoring.certificates import certificate_for, certificate_of
 from keyhole.monitoring.games import Game, check_game, check_size, is_enumerable
 from keyhole.monitoring.observability import CLASSES, Solution, cells_of, solve_game
+from keyhole.monitoring.programs import SciPyMissing
 from keyhole.monitoring.rules import rule_for
 
 RATES = {
@@ -119,7 +121,11 @@ def classify(
     where = (judge.label, n_items, k, grades)
     listed = method == "enumeration" or (method == "auto" and (quick or rule is None))
     if listed and is_enumerable(n_items, grades):
-        return _by_enumeration(judge, *where[1:])
+        try:
+            return _by_enumeration(judge, *where[1:])
+        except SciPyMissing:
+            if rule is None:
+                raise
     if rule is None:
         return Classification(*where, "unknown", None, _why_unknown(judge, *where[1:], method))
     class_ = rule.class_at(k)
@@ -169,7 +175,7 @@ def _answer(
     solution: Solution, where: tuple[Any, Any, Any, Any], advice: tuple[str, ...]
 ) -> Classification:
     losses = solution.game.losses
-    margin = losses.nonzero_above / losses.tolerance if losses.tolerance else None
+    margin = losses.nonzero_above / losses.tolerance if losses.tolerance else math.inf
     return Classification(
         *where,
         solution.class_,
@@ -177,7 +183,7 @@ def _answer(
         _reason(solution),
         exact=solution.is_exact,
         tolerance=losses.tolerance,
-        margin=margin,
+        margin=margin if math.isfinite(margin) else None,
         advice=advice,
         _prove=lambda: certificate_of(solution),
     )

@@ -93,9 +93,7 @@ class Losses:
         if self.tolerance:
             sizes = np.abs((totals / (unit * weight)).astype(np.float64))
             self.zero_below = max(self.zero_below, float(sizes[small].max(initial=0.0)))
-            self.nonzero_above = min(
-                self.nonzero_above, float(sizes[~small].min(initial=math.inf))
-            )
+            self.nonzero_above = min(self.nonzero_above, float(sizes[~small].min(initial=math.inf)))
         elif bool((np.asarray(shares)[small] != 0).any()):
             self.is_decided = False
         signs[small.astype(bool)] = 0
@@ -153,7 +151,9 @@ class Game:
             ]
         )
         shown = tuple(
-            frozenset(item for place, item in enumerate(action) if not np.isnan(rows[:, place]).any())
+            frozenset(
+                item for place, item in enumerate(action) if not np.isnan(rows[:, place]).any()
+            )
             for action, rows in zip(losses.actions, seen, strict=True)
         )
         places = grades ** np.arange(k - 1, -1, -1)

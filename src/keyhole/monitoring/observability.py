@@ -132,9 +132,7 @@ def _span(rows: tuple[tuple[int, ...], ...]) -> Span:
     return Span(rows)
 
 
-def _explain_ranking(
-    game: Game, first: int, second: int, actions: tuple[int, ...]
-) -> Explanation:
+def _explain_ranking(game: Game, first: int, second: int, actions: tuple[int, ...]) -> Explanation:
     parts = []
     shown = {game.shown[action]: action for action in reversed(actions)}
     for (items, grades), numerators in interactions(game.losses, first, second).items():
@@ -160,7 +158,7 @@ def _alternate(game: Game, items: Items, grades: Items) -> Refutation:
 
 
 def generators(game: Game, cells: Cells) -> list[tuple[int, int]]:
-    """Return pairs whose differences, relabelled and added up, give those of all optimal actions."""
+    """Return pairs whose differences, relabelled and added up, give all others."""
     if not game.losses.is_ranking:
         best = [action for action in cells.distinct if action in set(cells.optimal)]
         return [(best[0], other) for other in best[1:]]

@@ -8,8 +8,10 @@ Delta^j h(0) not zero. Each rule gives the least k at which a measure is globall
 observable; all are compared with enumeration wherever both run.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from functools import cache, partial
 from math import comb
 
 from keyhole.contracts import Measure
@@ -88,7 +90,7 @@ def _cutoff(measure: Measure, n_items: int) -> int:
 
 
 def _additive(measure: Measure, n_items: int, grades: int) -> Rule:
-    """Gains per item: order one; neighbours exchange items of neighbouring weights.
+    """Return the rule of gains per item: neighbours exchange items of neighbouring weights.
 
     Duplicates permute positions of equal weight, so an exchanged item is seen iff the first
     position of its level is among the top k. The last exchange is between the last two levels.
@@ -121,7 +123,7 @@ def _pairwise(measure: Measure, n_items: int, grades: int) -> Rule:
 
 
 def _normalised(n_items: int, norm: str) -> Rule:
-    """(r_a - r_b) h(s) of order m - 1 for the top two items."""
+    """Return the rule for (r_a - r_b) h(s) of order m - 1 at the first two positions."""
     return Rule(
         n_items - 1,
         n_items - 1 if n_items == 2 else n_items,
@@ -132,14 +134,14 @@ def _normalised(n_items: int, norm: str) -> Rule:
 
 
 def _average_precision(measure: Measure, n_items: int, grades: int) -> Rule:
-    """Order m - 1, since Delta^j of 1/(1 + s) at 0 is (-1)^j/(j + 1)."""
+    """Return the rule for order m - 1: Delta^j of 1/(1 + s) at 0 is (-1)^j/(j + 1)."""
     if _cutoff(measure, n_items) == 1:
         return _recall(measure, n_items, grades)
     return _normalised(n_items, "dividing by the number of relevant items")
 
 
 def _recall(measure: Measure, n_items: int, grades: int) -> Rule:
-    """The exchanged items can each be put last under one of the two rankings."""
+    """Return the rule of measures in which either exchanged item can be put last."""
     if _cutoff(measure, n_items) == n_items:
         return _trivial("all relevant items are found whatever the ranking")
     return Rule(
@@ -152,7 +154,7 @@ def _recall(measure: Measure, n_items: int, grades: int) -> Rule:
 
 
 def _auc(measure: Measure, n_items: int, grades: int) -> Rule:
-    """h = 1/((1 + s)(m - 1 - s)).
+    """Return the rule for h = 1/((1 + s)(m - 1 - s)).
 
     Delta^j h(0) = ((-1)^j + 1/C(m - 1, j + 1))/(m (j + 1)), zero only for odd j = m - 2.
     """
@@ -177,8 +179,9 @@ def _auc(measure: Measure, n_items: int, grades: int) -> Rule:
 
 
 def _cascade(measure: Measure, n_items: int, grades: int) -> Rule:
-    """A swap at i changes the loss by (R_a - R_b) prod_above (1 - R) / (i (i + 1)), order i.
+    """Return the rule of users who read downwards until they stop.
 
+    A swap at i changes the loss by (R_a - R_b) prod_above (1 - R) / (i (i + 1)), of order i.
     Without a cutoff the last item's share is prod_others (1 - R) less prod_all (1 - R).
     """
     depth = min(_cutoff(measure, n_items), n_items - 1)
@@ -222,7 +225,11 @@ def _ndcg(measure: Measure, n_items: int, grades: int) -> Rule | None:
 # --------------------------------------------------------------------------- certified signs
 
 
-def _is_certainly_not_zero(n_items: int, cutoff: int, kind: str) -> bool:
+Values = Callable[[list[Decimal], int, int], Decimal]
+"""From Z(0), Z(1), ..., the number of other relevant items and the cutoff to a value."""
+
+
+def _is_certainly_not_zero(n_items: int, cutoff: int, value: Values) -> bool:
     """Return whether an alternating sum is beyond its own rounding error.
 
     A unit is 10^(1 - digits). Logarithms are off by at most 12 units of themselves, Z by m + 14,
@@ -234,10 +241,8 @@ def _is_certainly_not_zero(n_items: int, cutoff: int, kind: str) -> bool:
         with localcontext() as context:
             context.prec = digits
             sums = _prefix_sums(cutoff)
-            values = [_SIZES[kind](sums, s, cutoff) for s in range(order + 1)]
-            total = sum(
-                ((-1) ** s * comb(order, s) * value for s, value in enumerate(values)), Decimal(0)
-            )
+            terms = ((-1) ** s * comb(order, s) * value(sums, s, cutoff) for s in range(order + 1))
+            total = sum(terms, Decimal(0))
             error = Decimal(2) ** order * n_items * Decimal(10) ** (8 - digits)
             if abs(total) > error:
                 return True
@@ -271,8 +276,8 @@ def _cut(sums: list[Decimal], s: int, cutoff: int) -> Decimal:
     return 1 / sums[min(1 + s, cutoff)]
 
 
-def _graded(sums: list[Decimal], s: int, cutoff: int, top: bool) -> Decimal:
-    """(G_a - G_b)/Z, differenced against grade 0 at r_a = 2 and r_b = 1."""
+def _graded(sums: list[Decimal], s: int, cutoff: int, top: bool = False) -> Decimal:
+    """Return (G_a - G_b)/Z, differenced against grade 0 at r_a = 2 and r_b = 1."""
     high, low = (s, 0) if top else (0, s)
     both = _ideal(sums, 1 + high, 1 + low, cutoff)
     first = _ideal(sums, 1 + high, low, cutoff)
@@ -280,22 +285,19 @@ def _graded(sums: list[Decimal], s: int, cutoff: int, top: bool) -> Decimal:
     return 2 / both - 3 / first + 1 / second
 
 
-_SIZES = {
-    "cut": _cut,
-    "graded low": lambda sums, s, cutoff: _graded(sums, s, cutoff, top=False),
-    "graded top": lambda sums, s, cutoff: _graded(sums, s, cutoff, top=True),
-}
-
-
+@cache
 def _cut_order_is_full(n_items: int, cutoff: int) -> bool:
     """Return whether Delta^(m-2) of 1/Z_n is certainly not zero (NDCG@n, two grades)."""
-    return _is_certainly_not_zero(n_items, cutoff, "cut")
+    return _is_certainly_not_zero(n_items, cutoff, _cut)
 
 
+@cache
 def _graded_order_is_full(n_items: int, cutoff: int) -> bool:
     """Return whether all m items certainly interact in NDCG with grades 0, 1, 2."""
-    return _is_certainly_not_zero(n_items, cutoff, "graded low") or _is_certainly_not_zero(
-        n_items, cutoff, "graded top"
+    # The others have grade 1, or grade 2: with a cutoff of 1 only these change the ideal DCG.
+    return any(
+        _is_certainly_not_zero(n_items, cutoff, partial(_graded, top=top))
+        for top in (cutoff == 1, cutoff > 1)
     )
 
 

@@ -6,6 +6,7 @@ None of what found the certificate is used: no linear program, no elimination, n
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from keyhole.errors import InvalidInput
@@ -75,7 +76,7 @@ def _check_face(board: Board, proof: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _check_trivial(board: Board, proof: Mapping[str, Any]) -> None:
-    """One action never loses more than any other."""
+    """Check that one action never loses more than any other."""
     best = board.action(proof["best"])
     for other in board.actions:
         signs = [sign_of(entry) for entry in board.difference(best, other)]
@@ -83,7 +84,7 @@ def _check_trivial(board: Board, proof: Mapping[str, Any]) -> None:
 
 
 def _check_global(board: Board, proof: Mapping[str, Any]) -> None:
-    """Differences of losses are sums of what some action shows.
+    """Check that differences of losses are sums of what some action shows.
 
     For rankings: swaps of neighbours in one ranking; all others follow by relabelling items and
     adding up. Otherwise: every action, unless dominated, against the first of the list.
@@ -111,7 +112,9 @@ def _check_dominated(board: Board, proofs: Iterable[Mapping[str, Any]]) -> set[A
         action = proof["action"]
         weights = read_distribution(proof["weights"].values())
         others = [int(name) for name in proof["weights"]]
-        require(all(board.loss(o) != board.loss(action) for o in others), "duplicates prove nothing.")
+        require(
+            all(board.loss(o) != board.loss(action) for o in others), "duplicates prove nothing."
+        )
         for outcome in range(len(board.outcomes)):
             mixed = [(w, board.loss(o)[outcome]) for w, o in zip(weights, others, strict=True)]
             worse = sign_of(add(*mixed, (-1, board.loss(action)[outcome])))
@@ -121,7 +124,7 @@ def _check_dominated(board: Board, proofs: Iterable[Mapping[str, Any]]) -> set[A
 
 
 def _check_local(board: Board, proof: Mapping[str, Any]) -> None:
-    """Every pair is explained by its own neighbourhood, or is no pair of neighbours."""
+    """Check that every pair is explained by what it shows, or is no pair of neighbours."""
     pairs = {_check_parts(board, pair, shown_by_pair=True) for pair in proof["pairs"]}
     pairs |= {_check_apart(board, pair) for pair in proof["apart"]}
     _check_face(board, proof["face"])
@@ -142,7 +145,7 @@ def _is_done(board: Board, pairs: set[tuple[Any, Any]], first: Any, second: Any)
 
 
 def _check_apart(board: Board, proof: Mapping[str, Any]) -> tuple[Any, Any]:
-    """A third action is optimal wherever both of a pair are, so their face is too small."""
+    """Check that a third action is optimal wherever both are, so that their face is too small."""
     first, second = (board.action(action) for action in proof["pair"])
     if "exchange" in proof:
         _check_exchange(board, first, second, *proof["exchange"])
@@ -163,9 +166,10 @@ def _check_apart(board: Board, proof: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _check_exchange(board: Board, first: Any, second: Any, a: int, b: int) -> None:
-    """Where gains add up, a ranking is best iff it sorts the mean gains by its weights.
+    """Check that an exchange of two items is as good as a pair wherever both are best.
 
-    a has the next larger weight than b in the first ranking and a smaller one in the second, so
+    Where gains add up, a ranking is best iff it sorts the mean gains by its weights. Here a has
+    the next larger weight than b in the first ranking and a smaller one in the second, so
     wherever both are best a and b have equal mean gains, and exchanging them costs nothing.
     """
     measure = board.measure
@@ -183,7 +187,7 @@ def _check_exchange(board: Board, first: Any, second: Any, a: int, b: int) -> No
 
 
 def _check_not_local(board: Board, proof: Mapping[str, Any]) -> None:
-    """A pair of neighbours whose difference is outside the span of what they show."""
+    """Check that two neighbours differ by something outside the span of what they show."""
     first, second = _check_face(board, proof)
     weights = {int(x): Fraction(weight) for x, weight in proof["normal"].items()}
     for action in board.actions:
@@ -200,14 +204,14 @@ def _check_not_local(board: Board, proof: Mapping[str, Any]) -> None:
 
 
 def _check_hopeless(board: Board, proof: Mapping[str, Any]) -> None:
-    """Two distributions with one law of feedback, and the regret that one of them forces."""
+    """Check two distributions with one law of feedback, and the regret that one forces."""
     p, q = read_distribution(proof["p"]), read_distribution(proof["q"])
     lists = [tuple(outcome) for outcome in proof["outcomes"]]
     require(len(lists) == len(p) == len(q) == len(set(lists)), "outcomes must be listed once each.")
-    for shown in shown_sets(board, len(lists[0])):
+    for view in _views(board, len(lists[0])):
         laws: dict[Any, Fraction] = {}
         for outcome, one, other in zip(lists, p, q, strict=True):
-            seen = shown(outcome)
+            seen = view(outcome)
             laws[seen] = laws.get(seen, Fraction(0)) + one - other
         require(not any(laws.values()), "both distributions must have one law of feedback.")
     if "best" in proof:
@@ -221,12 +225,16 @@ def _check_hopeless(board: Board, proof: Mapping[str, Any]) -> None:
     require(abs(error) <= limit, "the stated constant must be the computed one.")
 
 
-def shown_sets(board: Board, n_live: int) -> list[Callable[[tuple[int, ...]], Any]]:
+def _views(board: Board, n_live: int) -> list[Callable[[tuple[int, ...]], Any]]:
     """Return every way to look at an outcome: by each action, or at k of the items that matter."""
     if board.measure is None:
-        return [lambda outcome, a=action: board.seen(a, outcome) for action in board.actions]
+        return [partial(board.seen, action) for action in board.actions]
     sets = itertools.combinations(range(n_live), min(board.k, n_live))
-    return [lambda outcome, s=items: tuple(outcome[item] for item in s) for items in sets]
+    return [partial(_restrict, items) for items in sets]
+
+
+def _restrict(items: tuple[int, ...], outcome: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(outcome[item] for item in items)
 
 
 def forced_regret(
@@ -313,7 +321,7 @@ def check_certificate(certificate: Mapping[str, Any]) -> str:
     >>> check_certificate(certificate)
     Traceback (most recent call last):
     ...
-    keyhole.monitoring.verify.InvalidCertificate: the stated constant must be the computed one.
+    keyhole.monitoring.board.InvalidCertificate: the stated constant must be the computed one.
     """
     try:
         require(certificate["format"] == FORMAT, f"the format must be {FORMAT!r}.")
