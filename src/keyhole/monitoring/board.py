@@ -71,6 +71,7 @@ class Board:
         if "measure" in game:
             self.measure = measure_by_name(game["measure"], **game.get("options", {}))
             self.n_items, self.k, self.grades = game["n_items"], game["k"], game["grades"]
+            require(1 <= self.k <= self.n_items and self.grades >= 2, "the game must make sense.")
         else:
             self._loss = [[_fraction(x) for x in row] for row in game["loss"]]
             self._feedback = game["feedback"]
@@ -88,6 +89,12 @@ class Board:
         if self.measure is None:
             return [(column,) for column in range(len(self._loss[0]))]
         return list(itertools.product(range(self.grades), repeat=self.n_items))
+
+    def is_outcome(self, outcome: tuple[int, ...]) -> bool:
+        """Return whether an outcome can happen; a list may leave out its last items."""
+        if self.measure is None:
+            return outcome in self.outcomes
+        return len(outcome) <= self.n_items and set(outcome) <= set(range(self.grades))
 
     def action(self, given: Any) -> Any:
         """Return an action as it is written in a certificate."""

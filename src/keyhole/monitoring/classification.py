@@ -8,7 +8,13 @@ from typing import Any
 from keyhole.contracts import Measure
 from keyhole.errors import InvalidInput, check_choice
 from keyhole.monitoring.certificates import certificate_for, certificate_of
-from keyhole.monitoring.games import Game, check_game, check_size, is_enumerable
+from keyhole.monitoring.games import (
+    LARGEST_GAME,
+    Game,
+    check_game,
+    check_size,
+    is_enumerable,
+)
 from keyhole.monitoring.observability import CLASSES, Solution, cells_of, solve_game
 from keyhole.monitoring.programs import SciPyMissing
 from keyhole.monitoring.rules import rule_for
@@ -114,26 +120,26 @@ def classify(
     """
     judge = check_game(measure, n_items, k, grades)
     check_choice(method, "`method`", ("auto", "enumeration", "rule"))
-    rule = None if method == "enumeration" else rule_for(judge, n_items, grades)
-    quick = n_items <= 8 and is_enumerable(n_items, grades) and _size(n_items, grades) <= _QUICK
+    where = (judge.label, n_items, k, grades)
     if method == "enumeration":
         check_size(n_items, grades)
-    where = (judge.label, n_items, k, grades)
-    listed = method == "enumeration" or (method == "auto" and (quick or rule is None))
-    if listed and is_enumerable(n_items, grades):
+        return _by_enumeration(judge, n_items, k, grades)
+    rule = rule_for(judge, n_items, grades)
+    is_known = rule is not None and rule.class_at(k) != "unknown"
+    if method == "auto" and is_enumerable(n_items, grades, _QUICK if is_known else LARGEST_GAME):
         try:
-            return _by_enumeration(judge, *where[1:])
+            return _by_enumeration(judge, n_items, k, grades)
         except SciPyMissing:
-            if rule is None:
+            if not is_known:
                 raise
-    if rule is None:
-        return Classification(*where, "unknown", None, _why_unknown(judge, *where[1:], method))
+    if rule is None or not is_known:
+        return Classification(*where, "unknown", None, _why_unknown(*where, method))
     class_ = rule.class_at(k)
     return Classification(
         *where,
         class_,
         "rule",
-        rule.reason_at(k),
+        rule.reason_at(k, n_items),
         advice=_advice(judge, n_items, k, grades, class_),
         _prove=lambda: certificate_for(judge, n_items, k, grades, class_),
     )
@@ -153,16 +159,12 @@ def classify_matrices(
     return _answer(solve_game(Game.from_matrices(loss, feedback)), (None, None, None, None), ())
 
 
-def _size(n_items: int, grades: int) -> int:
-    size = 1
-    for item in range(1, n_items + 1):
-        size *= item * grades
-    return size
-
-
-def _why_unknown(judge: Measure, n_items: int, k: int, grades: int, method: str) -> str:
+def _why_unknown(label: str, n_items: int, k: int, grades: int, method: str) -> str:
     size = "" if method == "rule" else f", and {n_items} items are too many to enumerate"
-    return f"No rule is known for {judge.label} on {n_items} items with {grades} grades{size}."
+    return (
+        f"No rule is known for {label} on {n_items} items with {grades} grades and the top "
+        f"{k} shown{size}."
+    )
 
 
 def _by_enumeration(judge: Measure, n_items: int, k: int, grades: int) -> Classification:
@@ -197,14 +199,15 @@ def _reason(solution: Solution) -> str:
         return f"Of {size}, one action is best under every outcome."
     if offending is not None:
         pair = " and ".join(_name(game, a) for a in (offending.first, offending.second))
-        shown = "any action shows" if class_ == "hopeless" else "the two of them show"
-        kind = "the losses of" if class_ == "hopeless" else "the losses of the neighbours"
-        return f"Among {size}, {kind} {pair} differ by something that nothing {shown} can tell."
+        kind, shown = "the neighbours ", "the two of them show"
+        if class_ == "hopeless":
+            kind, shown = "", "all actions together show"
+        return f"Among {size}, the losses of {kind}{pair} differ by no sum of what {shown}."
     n_pairs = cells_of(game.losses).n_neighbour_pairs
     pairs = "1 pair" if n_pairs == 1 else f"{n_pairs} pairs"
     return (
         f"Among {size}, the losses of any two neighbours ({pairs}) differ by a sum of what the two "
-        f"show."
+        f"of them show."
     )
 
 
@@ -218,7 +221,7 @@ def _name(game: Game, action: int) -> str:
 
 
 def _is_better(class_: str, than: str) -> bool:
-    return CLASSES.index(class_) < CLASSES.index(than)
+    return class_ != "unknown" and CLASSES.index(class_) < CLASSES.index(than)
 
 
 def _advice(judge: Measure, n_items: int, k: int, grades: int, class_: str) -> tuple[str, ...]:

@@ -209,8 +209,9 @@ def _check_rows(matrix: Any, name: str) -> list[list[Any]]:
 
 
 def _read_rows(matrix: Any, name: str) -> list[list[tuple[Fraction, bool]]]:
+    rows = _check_rows(matrix, name)
     try:
-        return [[read_number(value) for value in row] for row in _check_rows(matrix, name)]
+        return [[read_number(value) for value in row] for row in rows]
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         raise InvalidInput(f"{name} must hold finite numbers.") from None
 
@@ -228,9 +229,9 @@ def check_game(measure: str | Measure, n_items: int, k: int, grades: int) -> Mea
     return judge
 
 
-def is_enumerable(n_items: int, grades: int) -> bool:
-    """Return whether all rankings and relevance vectors can be listed."""
-    return n_items <= 8 and math.factorial(n_items) * grades**n_items <= LARGEST_GAME
+def is_enumerable(n_items: int, grades: int, most: int = LARGEST_GAME) -> bool:
+    """Return whether rankings times relevance vectors are at most so many."""
+    return n_items <= 8 and math.factorial(n_items) * grades**n_items <= most
 
 
 def check_size(n_items: int, grades: int) -> None:

@@ -9,7 +9,7 @@ observable; all are compared with enumeration wherever both run.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from functools import cache, partial
 from math import comb
@@ -43,18 +43,23 @@ class Rule:
     order: str
     locality: str = ""
     is_trivial: bool = False
+    unknown_at: int = 0
 
     def class_at(self, k: int) -> str:
         """Return the class of the game in which the top ``k`` are shown."""
+        if k == self.unknown_at:
+            return "unknown"
         if self.is_trivial:
             return "trivial"
         if k < self.global_from:
             return "hopeless"
         return "global" if k < self.local_from else "local"
 
-    def reason_at(self, k: int) -> str:
+    def reason_at(self, k: int, n_items: int) -> str:
         """Return one sentence that says why."""
         class_ = self.class_at(k)
+        if k == n_items and class_ == "local":
+            return "The whole list is shown, so that every ranking's loss is seen."
         order = self.order[0].upper() + self.order[1:]
         if class_ == "trivial":
             return f"{order}."
@@ -198,15 +203,7 @@ def _cascade(measure: Measure, n_items: int, grades: int) -> Rule:
 def _ndcg(measure: Measure, n_items: int, grades: int) -> Rule | None:
     cutoff = _cutoff(measure, n_items)
     if grades > 2:
-        if not _graded_order_is_full(n_items, cutoff):
-            return None
-        return Rule(
-            n_items,
-            n_items,
-            f"with three grades or more the ideal DCG makes differences of losses interactions "
-            f"of all {n_items} items",
-            "everything is shown",
-        )
+        return _graded_ndcg(measure, n_items, cutoff)
     if cutoff == 1:
         return Rule(
             1,
@@ -222,28 +219,55 @@ def _ndcg(measure: Measure, n_items: int, grades: int) -> Rule | None:
     return _normalised(n_items, "the ideal DCG")
 
 
+def _graded_ndcg(measure: Measure, n_items: int, cutoff: int) -> Rule | None:
+    full = Rule(
+        n_items,
+        n_items,
+        f"with three grades or more the ideal DCG makes differences of losses interactions of all "
+        f"{n_items} items",
+        "the whole list is shown",
+    )
+    if _graded_order_is_full(n_items, cutoff):
+        return full
+    binary = _ndcg(measure, n_items, 2)  # two of the grades are a game within the game
+    if binary is None or binary.global_from < n_items - 1:
+        return None
+    return replace(full, order=binary.order, unknown_at=n_items - 1)
+
+
 # --------------------------------------------------------------------------- certified signs
 
+_MOST_TERMS = 2000
+"""Longer sums would take more than seconds; their sign is then not known."""
 
 Values = Callable[[list[Decimal], int, int], Decimal]
 """From Z(0), Z(1), ..., the number of other relevant items and the cutoff to a value."""
 
 
 def _is_certainly_not_zero(n_items: int, cutoff: int, value: Values) -> bool:
-    """Return whether an alternating sum is beyond its own rounding error.
+    """Return whether Delta^(m-2) of a value at 0 is certainly beyond its own rounding error.
 
-    A unit is 10^(1 - digits). Logarithms are off by at most 12 units of themselves, Z by m + 14,
-    a value by 9 (m + 16), and adding the products up by 4 m + 4; times 2^(m - 2), the sum of the
-    binomial coefficients, that is below the error used.
+    Values no longer change from s = cutoff on, so that they count less the last one. A unit is
+    10^(1 - digits): logarithms are off by at most 4 log2(m + 1) + 6 units of themselves, Z by
+    8 m, a value by 240 m, and adding the products up by another 4 m + 4, times the sum of the
+    binomial coefficients. That is less than the error used.
     """
     order = n_items - 2
-    for digits in (40 + n_items // 3, 80 + n_items, 160 + 2 * n_items):
+    n_terms = min(order, cutoff) + 1
+    if n_terms > _MOST_TERMS:
+        return False
+    shares = [comb(order, s) for s in range(n_terms)]
+    for digits in (40 + len(str(sum(shares))) * factor for factor in (1, 2, 4)):
         with localcontext() as context:
             context.prec = digits
             sums = _prefix_sums(cutoff)
-            terms = ((-1) ** s * comb(order, s) * value(sums, s, cutoff) for s in range(order + 1))
+            last = value(sums, order, cutoff) if order else Decimal(0)
+            terms = (
+                (-1) ** s * share * (value(sums, s, cutoff) - last)
+                for s, share in enumerate(shares)
+            )
             total = sum(terms, Decimal(0))
-            error = Decimal(2) ** order * n_items * Decimal(10) ** (8 - digits)
+            error = Decimal(sum(shares)) * n_items * Decimal(10) ** (8 - digits)
             if abs(total) > error:
                 return True
     return False

@@ -208,6 +208,7 @@ def _check_hopeless(board: Board, proof: Mapping[str, Any]) -> None:
     p, q = read_distribution(proof["p"]), read_distribution(proof["q"])
     lists = [tuple(outcome) for outcome in proof["outcomes"]]
     require(len(lists) == len(p) == len(q) == len(set(lists)), "outcomes must be listed once each.")
+    require(all(board.is_outcome(outcome) for outcome in lists), "outcomes must be of the game.")
     for view in _views(board, len(lists[0])):
         laws: dict[Any, Fraction] = {}
         for outcome, one, other in zip(lists, p, q, strict=True):
@@ -271,7 +272,8 @@ def exchangeable_regret(
     for outcome, one, other in zip(lists, p, q, strict=True):
         known = weights.setdefault(tuple(sorted(outcome)), one + other)
         require(known == one + other, "p + q must not depend on the order of the items.")
-    require(len(lists) == 2 ** len(lists[0]), "all lists must be given.")
+    everything = itertools.product((0, 1), repeat=len(lists[0]))
+    require(set(lists) == set(everything), "all lists of two grades must be given.")
     rows = [_row(board, lists, order) for order in best]
     losses = [_value(mean(side, row)) for side, row in zip((p, q), rows, strict=True)]
     either = [_value(mean(side, rows[0])) for side in (p, q)]
