@@ -11,6 +11,7 @@ import pytest
 from keyhole.errors import InvalidInput
 from keyhole.measures import LinearMeasure, measure
 from keyhole.monitoring import RATES, Game, classify, classify_matrices, rule_for, solve_game
+from keyhole.monitoring.games import _shipped_losses
 from keyhole.monitoring.hopeless import best_witness, forced_regret, invisible
 from keyhole.monitoring.observability import cells_of, explain, generators, interactions
 from keyhole.monitoring.programs import SciPyMissing
@@ -303,12 +304,11 @@ def test_an_answer_is_plain_data():
 
 def test_without_scipy_rules_still_answer(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    cells_of.cache_clear()
+    _shipped_losses.cache_clear()
     assert classify("AP", 3, 1).source == "enumeration"  # needs no linear program
     assert classify("AP", 3, 2).source == "rule"
     with pytest.raises(SciPyMissing, match=r"pip install 'keyhole\[oracle\]'"):
         classify("AP", 3, 2, method="enumeration")
-    cells_of.cache_clear()
 
 
 # --------------------------------------------------------------------------- games of one's own

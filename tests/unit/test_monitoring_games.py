@@ -191,10 +191,11 @@ def test_the_exchange_of_items_agrees_with_the_linear_program():
 
 
 def test_dominated_and_degenerate_actions():
-    loss = [[0, 2], [2, 0], [1, 1], [2, 2], [1, 2]]
+    loss = [[0, 2], [2, 0], [1, 1], [2, 2], [0, 3]]
     cells = Cells(Game.from_matrices(loss, [["a", "b"]] * 5).losses)
     assert cells.optimal == (0, 1)
-    assert set(cells.dominated) == {2, 3, 4}
+    assert cells.dominated == (3,)
+    assert cells.degenerate == (2, 4)  # optimal where outcomes are equally likely, or certain
     assert cells.between(0, 1) == (0, 1, 2)  # the middle of the segment is optimal on the face
     assert cells.is_proof
 

@@ -10,6 +10,7 @@ Pareto-optimal (it alone minimises p . loss for p = c - its own loss); only the 
 one ranking are looked for.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,7 +78,8 @@ class Cells:
 
     def __init__(self, losses: Losses) -> None:
         self.losses = losses
-        self.dominated: dict[int, tuple[tuple[int, Fraction], ...]] = {}
+        self.inferior: dict[int, tuple[tuple[int, Fraction], ...]] = {}
+        """Actions that are not Pareto-optimal, with the mixture that never loses more."""
         self.is_proof = True
 
     @cached_property
@@ -107,6 +109,27 @@ class Cells:
         best = {action for action in self.distinct if self._has_interior(action)}
         return tuple(a for a, group in enumerate(self.duplicates) if group[0] in best)
 
+    @property
+    def dominated(self) -> tuple[int, ...]:
+        """The actions that are optimal nowhere: a mixture of others always loses less."""
+        groups = [self.duplicates[action] for action in self._not_optimal if self._is_worse(action)]
+        return tuple(sorted(itertools.chain(*groups)))
+
+    @property
+    def degenerate(self) -> tuple[int, ...]:
+        """The actions that are optimal somewhere, but on no set of full dimension."""
+        others = (self.duplicates[action] for action in self._not_optimal)
+        return tuple(sorted({*itertools.chain(*others)} - {*self.dominated}))
+
+    @property
+    def _not_optimal(self) -> tuple[int, ...]:
+        return tuple(action for action in self.distinct if action not in set(self.optimal))
+
+    def _is_worse(self, action: int) -> bool:
+        shares = self.inferior[action]
+        mixed = sum(share * self.losses.difference(other, action) for other, share in shares)
+        return bool(shares) and bool((self.losses.signs(_whole(mixed), 2.0) < 0).all())
+
     def _has_interior(self, action: int) -> bool:
         others = [other for other in self.distinct if other != action]
         if not others:
@@ -119,7 +142,7 @@ class Cells:
             return True
         weights = self._dominating(action, others, margin.weights)
         self.is_proof &= bool(weights)
-        self.dominated[action] = weights
+        self.inferior[action] = weights
         return False
 
     def _dominating(

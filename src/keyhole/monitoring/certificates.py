@@ -14,18 +14,19 @@ from keyhole.monitoring.cells import Verdict
 from keyhole.monitoring.games import Game, check_size, is_enumerable
 from keyhole.monitoring.hopeless import best_witness
 from keyhole.monitoring.observability import Explanation, Solution, cells_of, solve_game
-from keyhole.monitoring.verify import FORMAT, exchangeable_regret, forced_regret
-
-_MOST_ORDERED = 7
-_MOST_LISTED = 12
+from keyhole.monitoring.verify import (
+    FORMAT,
+    MOST_LISTED,
+    MOST_ORDERED,
+    exchangeable_regret,
+    forced_regret,
+)
 
 
 def game_data(measure: Measure, n_items: int, k: int, grades: int) -> dict[str, Any]:
     """Return the name of a ranking game, as certificates carry it."""
     if MEASURES.get(measure.name) is not type(measure):
-        raise InvalidInput(
-            f"{measure.label} has no certificate: its exact definition is not known."
-        )
+        raise InvalidInput(f"{measure.label} has no certificate: it has no name to rebuild it by.")
     options: dict[str, Any] = {}
     for name in options_of(type(measure)):
         value = getattr(measure, name)
@@ -107,7 +108,7 @@ class _Writer:
         offending, verdict = self.solution.offending, self.solution.verdict
         pairs = [self._pair(explanation) for explanation in self.solution.differences]
         return {
-            "global": {"pairs": pairs, **self._dominated()},
+            "global": {"pairs": pairs, **self._inferior()},
             "not local": {**self._face(verdict), **self._normal(offending)},
         }
 
@@ -115,14 +116,14 @@ class _Writer:
         pairs = [self._pair(explanation) for explanation in self.solution.local]
         apart = [self._apart(v) for v in self.cells.pairs if not v.are_neighbours]
         face = self._face(self.cells.neighbours[0])
-        return {"local": {"pairs": pairs, "apart": apart, "face": face, **self._dominated()}}
+        return {"local": {"pairs": pairs, "apart": apart, "face": face, **self._inferior()}}
 
-    def _dominated(self) -> dict[str, Any]:
+    def _inferior(self) -> dict[str, Any]:
         proofs = [
             {"action": action, "weights": {str(other): str(w) for other, w in weights}}
-            for action, weights in self.cells.dominated.items()
+            for action, weights in self.cells.inferior.items()
         ]
-        return {"dominated": proofs} if proofs else {}
+        return {"inferior": proofs} if proofs else {}
 
     def _pair(self, explanation: Explanation) -> dict[str, Any]:
         parts = []
@@ -178,16 +179,16 @@ def padded_witness(game: dict[str, Any], measure: Measure) -> dict[str, Any]:
         f"no certificate is known for {game['measure']} on {n_items} items with the top "
         f"{game['k']} shown."
     )
-    if n_live > min(_MOST_LISTED, n_items):
+    if n_live > min(MOST_LISTED, n_items):
         raise refusal
-    if n_live > _MOST_ORDERED:
+    if n_live > MOST_ORDERED:
         return _exchangeable(game, _swap_pair(n_live), refusal)
     pairs = [_swap_pair(n_live)]
     if is_enumerable(n_live, 2):
         witness = best_witness(Game.of(measure, n_live, game["k"]))
         pairs += [(list(witness.p), list(witness.q))] if witness else []
     board, lists = Board(game), list(itertools.product((0, 1), repeat=n_live))
-    for n_always in range(min(_MOST_ORDERED, n_items) - n_live + 1):
+    for n_always in range(min(MOST_ORDERED, n_items) - n_live + 1):
         longer = [r + (1,) * n_always for r in lists]
         constants = [forced_regret(board, longer, p, q) for p, q in pairs]
         best = max(range(len(pairs)), key=lambda index: constants[index])

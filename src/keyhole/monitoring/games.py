@@ -38,7 +38,7 @@ class Losses:
     """The losses of all actions, exactly: ``numerators[action, outcome, term] / denominator``.
 
     ``tolerance`` is 0 where they are exact; otherwise an entry can be off by that much, sums
-    within it count as zero, and ``zero_below`` and ``nonzero_above`` say how wide the gap was.
+    within it count as zero, and ``nonzero_above`` is the smallest that did not.
     """
 
     def __init__(
@@ -65,7 +65,8 @@ class Losses:
                 for term, share in total.items():
                     whole = share.numerator * (self.denominator // share.denominator)
                     self.numerators[action, outcome, terms.index(term)] = whole
-        self.zero_below, self.nonzero_above = 0.0, math.inf
+        self.memo: dict[Any, Any] = {}  # what has been worked out about them
+        self.nonzero_above = math.inf
         self.is_decided = True
 
     @property
@@ -86,17 +87,16 @@ class Losses:
         """
         totals, errors = self.numbers.bounds(shares)
         totals, errors = np.asarray(totals, dtype=object), np.asarray(errors, dtype=object)
-        unit = self.denominator * 10**DIGITS
-        slack = int(self.tolerance * weight * unit) if self.tolerance else 0
+        unit = self.denominator * 10**DIGITS * Fraction(weight)
+        slack = int(Fraction(self.tolerance) * unit)
         signs = np.sign(totals).astype(np.int64)
         small = np.abs(totals) <= errors + slack
         if self.tolerance:
-            sizes = np.abs((totals / (unit * weight)).astype(np.float64))
-            self.zero_below = max(self.zero_below, float(sizes[small].max(initial=0.0)))
+            sizes = np.array([float(abs(t) / unit) for t in totals.ravel()]).reshape(totals.shape)
             self.nonzero_above = min(self.nonzero_above, float(sizes[~small].min(initial=math.inf)))
         elif bool((np.asarray(shares)[small] != 0).any()):
             self.is_decided = False
-        signs[small.astype(bool)] = 0
+        signs[small] = 0
         return signs
 
     def difference(self, first: int, second: int) -> Any:
@@ -263,7 +263,7 @@ class _Held:
         return 0
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=32)
 def _shipped_losses(
     kind: type[Measure], convention: str, held: _Held, n_items: int, grades: int
 ) -> Losses:

@@ -11,7 +11,7 @@ import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -72,13 +72,13 @@ class Solution:
     is_exact: bool = True
 
 
-@lru_cache(maxsize=64)
 def cells_of(losses: Losses) -> Cells:
     """Return the cells of a game; they do not depend on the feedback."""
-    return Cells(losses)
+    if "cells" not in losses.memo:
+        losses.memo["cells"] = Cells(losses)
+    return cast(Cells, losses.memo["cells"])
 
 
-@lru_cache(maxsize=8192)
 def interactions(losses: Losses, first: int, second: int) -> dict[tuple[Items, Items], Any]:
     """Return the non-zero coefficients of a difference, by items and their grades.
 
@@ -88,6 +88,12 @@ def interactions(losses: Losses, first: int, second: int) -> dict[tuple[Items, I
     >>> {key: int(c[0]) for key, c in interactions(losses, 0, 1).items()}     # r_2 - r_3
     {((2,), (1,)): 1, ((1,), (1,)): -1}
     """
+    if (first, second) not in losses.memo:
+        losses.memo[first, second] = _expand(losses, first, second)
+    return cast(dict[tuple[Items, Items], Any], losses.memo[first, second])
+
+
+def _expand(losses: Losses, first: int, second: int) -> dict[tuple[Items, Items], Any]:
     n_items = len(losses.actions[0])
     table = losses.difference(first, second).reshape(*[losses.grades] * n_items, -1)
     for axis in range(n_items):

@@ -21,8 +21,13 @@ from keyhole.monitoring.board import (
     sign_of,
 )
 from keyhole.monitoring.exact import ONE, Sum, value_of
+from keyhole.monitoring.games import is_enumerable
 
 FORMAT = "keyhole certificate 1"
+MOST_ORDERED = 7
+"""Items of which all orders can be tried."""
+MOST_LISTED = 12
+"""Items of which all lists of two grades can be tried."""
 _ROUNDED = Fraction(1, 10**11)
 
 
@@ -87,7 +92,7 @@ def _check_global(board: Board, proof: Mapping[str, Any]) -> None:
     """Check that differences of losses are sums of what some action shows.
 
     For rankings: swaps of neighbours in one ranking; all others follow by relabelling items and
-    adding up. Otherwise: every action, unless dominated, against the first of the list.
+    adding up. Otherwise: every action, unless inferior, against the first of the list.
     """
     pairs = [_check_parts(board, pair, shown_by_pair=False) for pair in proof["pairs"]]
     if board.measure is not None:
@@ -99,13 +104,13 @@ def _check_global(board: Board, proof: Mapping[str, Any]) -> None:
         require({(first, swap) for swap in needed} <= set(pairs), "every swap must be explained.")
         return
     covered = {other for _, other in pairs} | {first for first, _ in pairs[:1]}
-    covered |= _check_dominated(board, proof.get("dominated", []))
+    covered |= _check_inferior(board, proof.get("inferior", []))
     rows = [board.loss(action) for action in covered]
     require(all(board.loss(a) in rows for a in board.actions), "every action must be explained.")
     require(len({first for first, _ in pairs}) <= 1, "pairs must have one first action.")
 
 
-def _check_dominated(board: Board, proofs: Iterable[Mapping[str, Any]]) -> set[Any]:
+def _check_inferior(board: Board, proofs: Iterable[Mapping[str, Any]]) -> set[Any]:
     """Check that mixtures of other actions never lose more, so that cells have no interior."""
     found = set()
     for proof in proofs:
@@ -118,7 +123,7 @@ def _check_dominated(board: Board, proofs: Iterable[Mapping[str, Any]]) -> set[A
         for outcome in range(len(board.outcomes)):
             mixed = [(w, board.loss(o)[outcome]) for w, o in zip(weights, others, strict=True)]
             worse = sign_of(add(*mixed, (-1, board.loss(action)[outcome])))
-            require(worse <= 0, "a dominated action must never lose less than the mixture.")
+            require(worse <= 0, "an inferior action must never lose less than the mixture.")
         found.add(action)
     return found
 
@@ -128,8 +133,8 @@ def _check_local(board: Board, proof: Mapping[str, Any]) -> None:
     pairs = {_check_parts(board, pair, shown_by_pair=True) for pair in proof["pairs"]}
     pairs |= {_check_apart(board, pair) for pair in proof["apart"]}
     _check_face(board, proof["face"])
-    dominated = _check_dominated(board, proof.get("dominated", []))
-    rows = [board.loss(action) for action in dominated]
+    inferior = _check_inferior(board, proof.get("inferior", []))
+    rows = [board.loss(action) for action in inferior]
     actions = list(board.actions)
     for first in actions[:1] if board.measure is not None else actions:
         for second in actions:
@@ -207,6 +212,8 @@ def _check_hopeless(board: Board, proof: Mapping[str, Any]) -> None:
     """Check two distributions with one law of feedback, and the regret that one forces."""
     p, q = read_distribution(proof["p"]), read_distribution(proof["q"])
     lists = [tuple(outcome) for outcome in proof["outcomes"]]
+    limit = MOST_LISTED if "best" in proof else MOST_ORDERED
+    require(len(lists[0]) <= limit, f"at most {limit} items may matter.")
     require(len(lists) == len(p) == len(q) == len(set(lists)), "outcomes must be listed once each.")
     require(all(board.is_outcome(outcome) for outcome in lists), "outcomes must be of the game.")
     for view in _views(board, len(lists[0])):
@@ -222,8 +229,8 @@ def _check_hopeless(board: Board, proof: Mapping[str, Any]) -> None:
     stated = Fraction(proof["constant"])
     require(stated > 0, "the constant must be positive.")
     error = stated - constant if proof["is_exact"] else abs(constant - stated - _ROUNDED / 2)
-    limit = 0 if proof["is_exact"] else _ROUNDED / 2
-    require(abs(error) <= limit, "the stated constant must be the computed one.")
+    allowed = Fraction(0) if proof["is_exact"] else _ROUNDED / 2
+    require(abs(error) <= allowed, "the stated constant must be the computed one.")
 
 
 def _views(board: Board, n_live: int) -> list[Callable[[tuple[int, ...]], Any]]:
@@ -328,6 +335,8 @@ def check_certificate(certificate: Mapping[str, Any]) -> str:
     try:
         require(certificate["format"] == FORMAT, f"the format must be {FORMAT!r}.")
         board, class_ = Board(certificate["game"]), certificate["class"]
+        small = board.measure is None or is_enumerable(board.n_items, board.grades)
+        require(small or class_ == "hopeless", "the game must be small enough to enumerate.")
         for kind in PROOFS[class_]:
             _CHECKS[kind](board, certificate["proofs"][kind])
     except InvalidInput as error:
