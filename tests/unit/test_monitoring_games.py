@@ -198,6 +198,11 @@ def test_dominated_and_degenerate_actions():
     assert cells.degenerate == (2, 4)  # optimal where outcomes are equally likely, or certain
     assert cells.between(0, 1) == (0, 1, 2)  # the middle of the segment is optimal on the face
     assert cells.is_proof
+    floats = Cells(
+        Game.from_matrices([[x / 7 for x in row] for row in loss], [["a", "b"]] * 5).losses
+    )
+    assert (floats.optimal, floats.dominated, floats.degenerate) == ((0, 1), (3,), (2, 4))
+    assert floats.between(0, 1) == (0, 1, 2)
 
 
 def test_duplicates_are_found():

@@ -10,7 +10,6 @@ Pareto-optimal (it alone minimises p . loss for p = c - its own loss); only the 
 one ranking are looked for.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,11 +30,11 @@ _POSITIVE = 1e-9
 _LIKELY = 1e-7
 
 
-class Third(NamedTuple):
-    """Other actions that are optimal wherever both of a pair are.
+class Mixture(NamedTuple):
+    """Actions that are as good as one action, or as a pair wherever both are optimal.
 
     Their mean loss by ``weights``, less the first's, plus ``slack`` (by outcome, never
-    negative), is ``slope`` times the first's loss less the second's.
+    negative), is ``slope`` times the first's loss less the second's (0 without a second).
     """
 
     weights: tuple[tuple[int, Fraction], ...]
@@ -59,7 +58,7 @@ class Verdict:
     are_neighbours: bool
     between: tuple[int, ...]
     points: tuple[Distribution, ...] = ()
-    third: Third | None = None
+    third: Mixture | None = None
     exchange: tuple[int, ...] = ()
     margin: float = 0.0
     is_proof: bool = True
@@ -78,8 +77,9 @@ class Cells:
 
     def __init__(self, losses: Losses) -> None:
         self.losses = losses
-        self.inferior: dict[int, tuple[tuple[int, Fraction], ...]] = {}
-        """Actions that are not Pareto-optimal, with the mixture that never loses more."""
+        self.inferior: dict[int, Mixture | None] = {}
+        """Actions that are not Pareto-optimal, with a mixture of others that never loses more."""
+        self._nowhere: set[int] = set()
         self.is_proof = True
 
     @cached_property
@@ -112,23 +112,18 @@ class Cells:
     @property
     def dominated(self) -> tuple[int, ...]:
         """The actions that are optimal nowhere: a mixture of others always loses less."""
-        groups = [self.duplicates[action] for action in self._not_optimal if self._is_worse(action)]
-        return tuple(sorted(itertools.chain(*groups)))
+        optimal = set(self.optimal)
+        return tuple(
+            a
+            for a, group in enumerate(self.duplicates)
+            if a not in optimal and group[0] in self._nowhere
+        )
 
     @property
     def degenerate(self) -> tuple[int, ...]:
         """The actions that are optimal somewhere, but on no set of full dimension."""
-        others = (self.duplicates[action] for action in self._not_optimal)
-        return tuple(sorted({*itertools.chain(*others)} - {*self.dominated}))
-
-    @property
-    def _not_optimal(self) -> tuple[int, ...]:
-        return tuple(action for action in self.distinct if action not in set(self.optimal))
-
-    def _is_worse(self, action: int) -> bool:
-        shares = self.inferior[action]
-        mixed = sum(share * self.losses.difference(other, action) for other, share in shares)
-        return bool(shares) and bool((self.losses.signs(_whole(mixed), 2.0) < 0).all())
+        known = {*self.optimal, *self.dominated}
+        return tuple(action for action in range(len(self.duplicates)) if action not in known)
 
     def _has_interior(self, action: int) -> bool:
         others = [other for other in self.distinct if other != action]
@@ -140,21 +135,11 @@ class Cells:
             point = _round(margin.point)
             self.is_proof &= bool((_mean_signs(losses, point, others, action) > 0).all())
             return True
-        weights = self._dominating(action, others, margin.weights)
-        self.is_proof &= bool(weights)
-        self.inferior[action] = weights
+        self.inferior[action] = self._mixture(action, others, margin)
+        self.is_proof &= self.inferior[action] is not None
+        if margin.size < -_POSITIVE:
+            self._nowhere.add(action)
         return False
-
-    def _dominating(
-        self, action: int, others: list[int], weights: Any
-    ) -> tuple[tuple[int, Fraction], ...]:
-        """Return weights of other actions that never lose more, checked; empty if none were."""
-        rounded = _plain(weights, others)
-        mixed = sum(share * self.losses.difference(other, action) for other, share in rounded)
-        holds = bool(rounded) and all(
-            sign <= 0 for sign in self.losses.signs(_whole(mixed), 2.0).ravel()
-        )
-        return rounded if holds else ()
 
     # ----------------------------------------------------------------- neighbours
 
@@ -169,7 +154,8 @@ class Cells:
             away = self.losses.difference(other, first)[:, 0]
             share = Fraction(int(away[at]), int(step[at]))
             aligned = away * share.denominator - step * share.numerator
-            if 0 < share < 1 and not self.losses.signs(aligned[:, None], 4.0).any():
+            weight = 2 * (share.denominator + abs(share.numerator))
+            if 0 < share < 1 and not self.losses.signs(aligned[:, None], weight).any():
                 ends |= {*self.duplicates[other]}
         return tuple(sorted(ends))
 
@@ -209,7 +195,7 @@ class Cells:
             return Verdict(
                 first, second, True, between, points, margin=margin.size, is_proof=bool(points)
             )
-        third = self._third(first, second, others, margin)
+        third = self._mixture(first, others, margin, second)
         return Verdict(
             first,
             second,
@@ -260,34 +246,34 @@ class Cells:
             sides.append(rounded)
         return tuple(sides)
 
-    def _third(self, first: int, second: int, others: list[int], margin: Margin) -> Third | None:
-        """Return weights of actions that are optimal wherever the pair is, solved exactly."""
-        losses = self.losses
-        if losses.tolerance or len(losses.numbers.terms) > 1:
-            return None
+    def _mixture(
+        self, first: int, others: list[int], margin: Margin, second: int | None = None
+    ) -> Mixture | None:
+        """Solve exactly for the mixture that a linear program without a margin points to."""
+        losses, n_outcomes = self.losses, self.losses.matrix.shape[1]
         likely = [o for o, weight in zip(others, margin.weights, strict=True) if weight > _LIKELY]
+        if losses.tolerance or len(losses.numbers.terms) > 1 or not likely:
+            return None
         spare = np.flatnonzero(margin.slack > _LIKELY).tolist()
-        if not likely:
-            return None
-        steps = [losses.difference(other, first)[:, 0].tolist() for other in likely]
-        n_outcomes = losses.matrix.shape[1]
         units = [[int(x == outcome) for x in range(n_outcomes)] for outcome in spare]
-        if margin.size < -_POSITIVE:  # nowhere as good as the pair: the same slack everywhere
+        if margin.size < -_POSITIVE:  # nowhere as good: the same slack everywhere
             units.append([1] * n_outcomes)
-        along = losses.difference(first, second)[:, 0].tolist()
-        shares = Span([*steps[1:], *units, along]).coefficients(steps[0])
-        if shares is None or any(share > 0 for share in shares[:-1]):
+        steps = [losses.difference(other, first)[:, 0].tolist() for other in likely]
+        along = [] if second is None else [losses.difference(first, second)[:, 0].tolist()]
+        shares = Span([*steps[1:], *units, *along]).coefficients(steps[0])
+        n_signed = len(steps) - 1 + len(units)
+        if shares is None or any(share > 0 for share in shares[:n_signed]):
             return None
-        weights = [Fraction(1), *(-share for share in shares[: len(likely) - 1])]
-        total, scale = sum(weights), losses.denominator
-        sizes = [-share / total / scale for share in shares[len(likely) - 1 : -1]]
+        weights = [Fraction(1), *(-share for share in shares[: len(steps) - 1])]
+        total = sum(weights)
+        sizes = [-share / total / losses.denominator for share in shares[len(steps) - 1 : n_signed]]
         slack = [
             sum((size * row[x] for size, row in zip(sizes, units, strict=True)), Fraction(0))
             for x in range(n_outcomes)
         ]
-        return Third(
+        return Mixture(
             tuple((o, w / total) for o, w in zip(likely, weights, strict=True) if w),
-            shares[-1] / total,
+            shares[-1] / total if along else Fraction(0),
             tuple((x, size) for x, size in enumerate(slack) if size),
         )
 
@@ -301,20 +287,6 @@ def _round(point: Any) -> Distribution:
     """Return a distribution as fractions that sum to one."""
     whole = [max(0, round(float(p) * _GRAIN)) for p in point]
     return tuple(Fraction(p, sum(whole)) for p in whole)
-
-
-def _plain(weights: Any, labels: Sequence[int]) -> tuple[tuple[int, Fraction], ...]:
-    """Return weights as plain fractions that sum to one, by label; zeros are left out."""
-    rounded = [Fraction(float(w)).limit_denominator(10**6) for w in weights]
-    total = sum(rounded)
-    return tuple((o, w / total) for o, w in zip(labels, rounded, strict=True) if w > 0)
-
-
-def _whole(fractions: Any) -> Any:
-    """Return fractions over their common denominator, as whole numbers."""
-    entries = np.asarray(fractions, dtype=object)
-    scale = math.lcm(*(Fraction(entry).denominator for entry in entries.ravel()))
-    return np.array([int(e * scale) for e in entries.ravel()], dtype=object).reshape(entries.shape)
 
 
 def _mean_signs(losses: Losses, point: Distribution, actions: Sequence[int], first: int) -> Any:

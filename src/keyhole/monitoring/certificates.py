@@ -120,8 +120,9 @@ class _Writer:
 
     def _inferior(self) -> dict[str, Any]:
         proofs = [
-            {"action": action, "weights": {str(other): str(w) for other, w in weights}}
-            for action, weights in self.cells.inferior.items()
+            {"action": action, "weights": {str(other): str(w) for other, w in mixture.weights}}
+            for action, mixture in self.cells.inferior.items()
+            if mixture is not None
         ]
         return {"inferior": proofs} if proofs else {}
 
