@@ -157,9 +157,13 @@ def _numbers(values: Any, name: str, n_dims: int) -> FloatArray:
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):
-        raise InvalidInput(f"{name} of a BanditLog must be numbers in rows of one length.") from None
+        raise InvalidInput(
+            f"{name} of a BanditLog must be numbers in rows of one length."
+        ) from None
     if array.ndim != n_dims:
-        raise InvalidInput(f"{name} of a BanditLog must have {n_dims} dimensions, got {array.ndim}.")
+        raise InvalidInput(
+            f"{name} of a BanditLog must have {n_dims} dimensions, got {array.ndim}."
+        )
     return array
 
 
@@ -212,8 +216,10 @@ def _check_rows(log: BanditLog) -> None:
         ),
         (
             np.isfinite(log.contexts).all(axis=1),
-            lambda row: "a context must be finite numbers, got "
-            + str(log.contexts[row][~np.isfinite(log.contexts[row])][0]),
+            lambda row: (
+                "a context must be finite numbers, got "
+                + str(log.contexts[row][~np.isfinite(log.contexts[row])][0])
+            ),
         ),
     ]
     for good, say in rules:
@@ -228,11 +234,10 @@ def check_rewards_differ(log: BanditLog, purpose: str) -> None:
     Examples
     --------
     >>> log = BanditLog.of([[0.5], [0.1]], actions=[1, 0], rewards=[0, 0], propensities=[0.5, 0.5])
-    >>> check_rewards_differ(log, "to compare policies")
+    >>> check_rewards_differ(log, "to compare")
     Traceback (most recent call last):
     ...
-    keyhole.errors.InvalidInput: The rewards of a log must differ to compare policies, got 0 in all \
-2 rows.
+    keyhole.errors.InvalidInput: The rewards of a log must differ to compare, got 0 in all 2 rows.
     """
     if bool((log.rewards == log.rewards[0]).all()):
         raise InvalidInput(

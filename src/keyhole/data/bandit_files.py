@@ -112,7 +112,9 @@ def read_sheet(path: Path | str) -> Sheet:
                 )
     if not rows:
         raise InvalidInput(f"{path} must have at least one row below its header.")
-    columns = {name: list(cells) for name, cells in zip(header, zip(*rows, strict=True), strict=True)}
+    columns = {
+        name: list(cells) for name, cells in zip(header, zip(*rows, strict=True), strict=True)
+    }
     return Sheet(path, columns, lines)
 
 
@@ -127,7 +129,8 @@ def _action_column(
         names = sorted(set(cells))
         if n_actions is not None and n_actions != len(names):
             raise InvalidInput(
-                f"{sheet.path} must name {n_actions} actions, got {len(names)}; give `action_names`."
+                f"{sheet.path} must name {n_actions} actions, got {len(names)}; give "
+                f"`action_names`."
             )
     index = {name: number for number, name in enumerate(names)}
     for row, cell in enumerate(cells):
@@ -241,7 +244,9 @@ def read_bandit_parquet(
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InvalidInput(f"{path} must be a readable Parquet file: {reason}.") from None
     # As text, so that a table of either kind is judged in one way; repr keeps every bit.
-    columns = {str(name): [_cell(value) for value in frame[name].tolist()] for name in frame.columns}
+    columns = {
+        str(name): [_cell(value) for value in frame[name].tolist()] for name in frame.columns
+    }
     if not len(frame):
         raise InvalidInput(f"{path} must have at least one row.")
     rows = _Rows(path, columns, range(len(frame)))

@@ -78,7 +78,9 @@ def _open_bandit(
     if feature_names is not None:
         nothing = np.zeros(len(sheet.lines))
         columns = {name: columns.get(name, nothing) for name in feature_names}
-    contexts = np.column_stack(list(columns.values())) if columns else np.empty((len(sheet.lines), 0))
+    contexts = (
+        np.column_stack(list(columns.values())) if columns else np.empty((len(sheet.lines), 0))
+    )
     positions = sheet.whole("position")
     if positions.min() < 1:
         row = int(np.argmin(positions))
@@ -182,8 +184,11 @@ def write_vowpal_wabbit(log: BanditLog, path: Path | str) -> None:
     lines = []
     for row in range(len(log)):
         context = log.contexts[row]
-        features = " ".join(f"{plain[i]}:{float(context[i])!r}" for i in np.flatnonzero(context).tolist())
-        label = f"{log.actions[row] + 1}:{0.0 - float(log.rewards[row])!r}:{float(log.propensities[row])!r}"
+        features = " ".join(
+            f"{plain[i]}:{float(context[i])!r}" for i in np.flatnonzero(context).tolist()
+        )
+        cost, chance = 0.0 - float(log.rewards[row]), float(log.propensities[row])
+        label = f"{log.actions[row] + 1}:{cost!r}:{chance!r}"
         lines.append(f"{label} | {features}".rstrip())
     content = ("\n".join(lines) + "\n").encode()
     path = Path(path)
