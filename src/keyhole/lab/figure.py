@@ -12,7 +12,7 @@ from keyhole.errors import FloatArray, IntArray, KeyholeError
 from keyhole.lab.results import Curve, write_atomically
 
 # Okabe & Ito: told apart by readers with any colour vision, and in print.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _ERRORS = 2.0
 
 
@@ -93,4 +93,4 @@ def save_figure(folder: Path, name: str, title: str, panels: Sequence[Panel], me
 
 
 def _cycle(n_colours: int) -> list[str]:
-    return [_COLOURS[index % len(_COLOURS)] for index in range(n_colours)]
+    return [COLOURS[index % len(COLOURS)] for index in range(n_colours)]

@@ -6,13 +6,21 @@ where clicks are rare.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from keyhole.data.bandit import BanditLog
-from keyhole.errors import FloatArray, InvalidInput, KeyholeError, check_integer, check_number
+from keyhole.errors import (
+    FloatArray,
+    InvalidInput,
+    KeyholeError,
+    check_choice,
+    check_integer,
+    check_number,
+)
 from keyhole.offline.estimators import Estimate
 from keyhole.offline.target import Target
 
@@ -22,7 +30,7 @@ BOUNDS = ("betting", "empirical-bernstein", "clopper-pearson", "student-t", "boo
 GUARANTEED = BOUNDS[:3]
 
 _BOLDEST = 0.5
-_HALVINGS = 60
+_HALVINGS = 40
 _DRAWS_AT_ONCE = 2**22
 
 
@@ -148,8 +156,6 @@ def betting(
         return low
     for _ in range(_HALVINGS):
         middle = (out + kept) / 2.0
-        if middle in (out, kept):
-            break
         if ruled_out(middle):
             out = middle
         else:
@@ -244,40 +250,56 @@ def binomial_trials(log: BanditLog, target: Target) -> tuple[int, int]:
     return int(log.rewards[agree].sum()), int(agree.sum())
 
 
-def lower_bounds(
+def lower_bound(
+    name: str,
     estimate: Estimate,
     confidence: float = 0.95,
     *,
-    trials: tuple[int, int] | str = "it is for the value of one policy, importance-weighted",
+    trials: tuple[int, int] | str = "it is for the importance-weighted value of one policy",
     seed: int = 0,
-) -> dict[str, Bound]:
-    """Return every lower bound on the value behind an estimate, or why there is none.
+) -> Bound:
+    """Return one lower bound on the value behind an estimate, or why there is none.
 
     Parameters
     ----------
+    name
+        One of ``BOUNDS``.
     trials
         Successes and trials of :func:`binomial_trials`, or why there are none.
     """
+    check_choice(name, "A bound", BOUNDS)
     rows = estimate.contributions
-    found: dict[str, Bound] = {}
-    if np.isnan(rows).any() or len(rows) < 2:
-        return {name: Bound(name, None, "there is no estimate") for name in BOUNDS}
-    if estimate.guarantees and estimate.range is not None:
-        low, high = estimate.range
-        for name, function in (("betting", betting), ("empirical-bernstein", empirical_bernstein)):
-            found[name] = Bound(name, function(rows, confidence, low=low, high=high))
+    if len(rows) < 2 or np.isnan(rows).any():
+        return Bound(name, None, "there is no estimate")
+    if name == "clopper-pearson":
+        why_not = trials if isinstance(trials, str) else ""
     else:
-        reason = (
-            "the bias of the estimate is not known"
-            if estimate.bias == "unknown"
-            else "the range of rewards is not known, or the rows depend on each other"
-        )
-        found = {name: Bound(name, None, reason) for name in BOUNDS[:2]}
-    found["clopper-pearson"] = (
-        Bound("clopper-pearson", None, trials)
-        if isinstance(trials, str)
-        else Bound("clopper-pearson", clopper_pearson(*trials, confidence))
-    )
-    found["student-t"] = Bound("student-t", student_t(rows, confidence))
-    found["bootstrap"] = Bound("bootstrap", bootstrap(rows, confidence, seed=seed))
-    return found
+        why_not = _why_not(estimate, guaranteed=name in GUARANTEED)
+    if why_not:
+        return Bound(name, None, why_not)
+    low, high = estimate.range or (math.nan, math.nan)
+    compute: dict[str, Callable[[], float]] = {
+        "betting": lambda: betting(rows, confidence, low=low, high=high),
+        "empirical-bernstein": lambda: empirical_bernstein(rows, confidence, low=low, high=high),
+        "clopper-pearson": lambda: clopper_pearson(int(trials[0]), int(trials[1]), confidence),
+        "student-t": lambda: student_t(rows, confidence),
+        "bootstrap": lambda: bootstrap(rows, confidence, seed=seed),
+    }
+    return Bound(name, compute[name]())
+
+
+def _why_not(estimate: Estimate, *, guaranteed: bool) -> str:
+    if estimate.bias == "unknown":
+        return "the bias of the estimate is not known"
+    if not guaranteed:
+        return ""
+    if estimate.bias == "vanishing":
+        return "the estimate is unbiased in the limit only"
+    if estimate.range is None:
+        return "the range of rewards is not known, or the rows depend on each other"
+    return ""
+
+
+def lower_bounds(estimate: Estimate, confidence: float = 0.95, **options: Any) -> dict[str, Bound]:
+    """Return every lower bound by name; options are those of :func:`lower_bound`."""
+    return {name: lower_bound(name, estimate, confidence, **options) for name in BOUNDS}

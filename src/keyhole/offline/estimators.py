@@ -11,8 +11,8 @@ from keyhole.data.bandit import BanditLog
 from keyhole.errors import FloatArray, InvalidInput, check_number
 from keyhole.offline.target import Target
 
-Bias = Literal["none", "down", "unknown"]
-"""Whether the expected estimate is the value, at most the value, or neither is known."""
+Bias = Literal["none", "down", "vanishing", "unknown"]
+"""The expected estimate is the value, at most that, that in the limit, or who knows."""
 
 Range = tuple[float, float]
 
@@ -41,21 +41,21 @@ class Estimate:
         n_rows = len(self.contributions)
         return float(self.contributions.std(ddof=1)) / math.sqrt(n_rows) if n_rows > 1 else math.nan
 
-    @property
-    def guarantees(self) -> bool:
-        """Whether a bound with a guarantee on its mean is one on the value."""
-        return self.range is not None and self.bias != "unknown"
-
     def minus(self, other: "Estimate") -> "Estimate":
         """Return the estimated difference, row by row, which takes out what both share."""
-        unbiased = self.bias == other.bias == "none"
+        kinds = {self.bias, other.bias}
+        bias: Bias = "unknown"  # what both miss need not cancel
+        if kinds == {"none"}:
+            bias = "none"
+        elif kinds <= {"none", "vanishing"}:
+            bias = "vanishing"
         span: Range | None = None
         if self.range is not None and other.range is not None:
             span = (self.range[0] - other.range[1], self.range[1] - other.range[0])
         return Estimate(
             self.name,
             self.contributions - other.contributions,
-            "none" if unbiased else "unknown",
+            bias,
             span,
         )
 
@@ -112,11 +112,11 @@ def self_normalised(log: BanditLog, target: Target) -> Estimate:
     """
     total = float(target.weights.sum())
     if total == 0.0:
-        return Estimate("self-normalised", np.full(len(log), math.nan), "unknown")
+        return Estimate("self-normalised", np.full(len(log), math.nan), "vanishing")
     value = float((target.weights * log.rewards).sum()) / total
     mean_weight = total / len(log)
     contributions = value + target.weights * (log.rewards - value) / mean_weight
-    return Estimate("self-normalised", contributions, "unknown")
+    return Estimate("self-normalised", contributions, "vanishing")
 
 
 def clipped(

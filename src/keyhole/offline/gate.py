@@ -11,7 +11,6 @@ from keyhole.errors import InvalidInput, check_choice
 from keyhole.offline.bounds import (
     BOUNDS,
     Bound,
-    betting,
     binomial_trials,
     check_confidence,
     lower_bounds,
@@ -114,22 +113,17 @@ class Evaluation:
         }
 
 
-def best_fixed_action(log: BanditLog, *, rewards: Range | None = None) -> int:
-    """Return the action that would certainly earn the most, shown to everyone.
+def best_fixed_action(log: BanditLog) -> int:
+    """Return the action that seems to earn the most if it is shown to everyone.
 
-    It has the greatest betting bound, or the greatest importance-weighted value where the range
-    of rewards is not known; a lucky reward of an action that was hardly ever shown does not count
-    for much. Ties go to the lowest action.
+    It has the greatest importance-weighted value after one standard error is taken off: a single
+    lucky reward does not count. Ties go to the lowest action.
     """
     worth = []
     for action in range(log.n_actions):
         policy = FixedAction(action, log.n_actions)
-        estimate = importance_weighted(log, target_of(log, policy), rewards=rewards)
-        if estimate.range is None:
-            worth.append(estimate.value)
-        else:
-            low, high = estimate.range
-            worth.append(betting(estimate.contributions, low=low, high=high))
+        estimate = importance_weighted(log, target_of(log, policy))
+        worth.append(estimate.value - estimate.error)
     return int(np.argmax(worth))
 
 
@@ -199,7 +193,7 @@ def evaluate(
     notes: list[str] = []
     if "best-fixed" in (policy, baseline):
         chosen, kept = _halves(log, seed)
-        best = best_fixed_action(log.rows(chosen), rewards=rewards)
+        best = best_fixed_action(log.rows(chosen))
         notes.append(
             f"best-fixed is action {log.name_of(best)}, chosen on {int(chosen.sum())} rows; the "
             f"{int(kept.sum())} others are what everything is evaluated on."
