@@ -29,8 +29,8 @@ def save_values(folder: Path, name: str, evaluation: Evaluation) -> None:
     figure.suptitle(f"{compared}: {evaluation.verdict}", fontsize=12)
     figure.supxlabel(
         f"squares: estimates; lines: down to the {evaluation.decided_by} bound, which decides; "
-        f"one-sided {evaluation.confidence:.0%} bounds, {evaluation.n_rows:,} rows; bounds far below "
-        f"the others are out of view",
+        f"one-sided {evaluation.confidence:.0%} bounds, {evaluation.n_rows:,} rows; bounds far "
+        f"below the others are out of view",
         fontsize=8,
         color="0.4",
     )

@@ -36,7 +36,7 @@ from keyhole.offline.target import (
 NAMED = ("uniform", "logged", "best-fixed")
 """Policies that need no file."""
 
-Policy = HasProbabilities | str
+Policy = HasProbabilities | ArrayLike | str
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,10 @@ def evaluate(
     log
         Must not be what either policy was trained on.
     policy, baseline
-        Something with a method ``probabilities``, or ``uniform``, ``logged`` (the policy that
-        wrote the log) or ``best-fixed`` (one action for everyone). The best action is chosen on
-        a random half of the log; then both are evaluated on the other half.
+        Something with a method ``probabilities``, or its result on this log, or ``uniform``,
+        ``logged`` (the policy that wrote the log) or ``best-fixed`` (one action for everyone).
+        The best action is chosen on a random half of the log; then both are evaluated on the
+        other half.
     bound
         The bound that decides. The default, ``betting``, holds for every number of rows.
     rewards
@@ -189,9 +190,9 @@ def evaluate(
         raise InvalidInput(
             "`bound` must bound a difference of two policies, which Clopper-Pearson does not."
         )
-    shown = names or (_name_of(policy), _name_of(baseline))
+    shown = names or (_name_of(policy, "policy"), _name_of(baseline, "baseline"))
     notes: list[str] = []
-    if "best-fixed" in (policy, baseline):
+    if _is_best(policy) or _is_best(baseline):
         chosen, kept = _halves(log, seed)
         best = best_fixed_action(log.rows(chosen))
         notes.append(
@@ -201,7 +202,9 @@ def evaluate(
         log = log.rows(kept)
         check_rewards_differ(log, "to compare policies")
         fixed = FixedAction(best, log.n_actions)
-        policy, baseline = (fixed if p == "best-fixed" else p for p in (policy, baseline))
+        policy, baseline = (
+            fixed if _is_best(each) else _rows_of(each, kept) for each in (policy, baseline)
+        )
         if predictions is not None:
             predictions = np.asarray(predictions)[kept]
     elsewhere = predictions is not None
@@ -233,8 +236,22 @@ def evaluate(
     )
 
 
-def _name_of(policy: Policy) -> str:
-    return policy if isinstance(policy, str) else type(policy).__name__
+def _name_of(policy: Policy, role: str) -> str:
+    if isinstance(policy, str):
+        return policy
+    return type(policy).__name__ if hasattr(policy, "probabilities") else role
+
+
+def _is_best(policy: Policy) -> bool:
+    return isinstance(policy, str) and policy == "best-fixed"
+
+
+def _rows_of(policy: Policy, rows: Any) -> Policy:
+    """Return the rows of a policy that is given as an array; any other answers for any rows."""
+    if isinstance(policy, str) or hasattr(policy, "probabilities"):
+        return policy
+    table = np.asarray(policy)
+    return table[rows] if len(table) == len(rows) else table
 
 
 def _halves(log: BanditLog, seed: int) -> tuple[Any, Any]:

@@ -107,7 +107,7 @@ def top_set(
     n_rows = len(log.rounds)
     k = check_integer(k, "`k`", at_least=1)
     score = named_measure(measure)
-    if not isinstance(score, DCG | Precision) or (score.cutoff or k) > k:
+    if type(score) not in (DCG, Precision) or (score.cutoff or k) > k:
         raise InvalidInput(
             f"`measure` must be DCG or Precision at a cutoff of at most k={k}, got {measure!r}."
         )

@@ -7,7 +7,7 @@ from keyhole.errors import FloatArray, check_integer, check_number
 
 
 def predict_rewards(
-    log: BanditLog, *, penalty: float = 1.0, n_folds: int = 5, seed: int = 0
+    log: BanditLog, *, penalty: float = 10.0, n_folds: int = 5, seed: int = 0
 ) -> FloatArray:
     """Return the predicted reward of every action in every row, (n, n_actions).
 
@@ -25,7 +25,7 @@ def predict_rewards(
     Notes
     -----
     Features are standardised; an action that was never taken is predicted to earn the mean
-    reward. Predictions are kept within the rewards that were seen.
+    reward. Predictions of clicks may be below 0 or above 1: to cut them off would bias their mean.
 
     Examples
     --------
@@ -62,4 +62,4 @@ def _fit_and_predict(
         chosen = fit[rows]
         weights = np.linalg.solve(chosen.T @ chosen + ridge, chosen.T @ (rewards[rows] - mean))
         table[:, action] += ask @ weights
-    return np.clip(table, rewards.min(), rewards.max())
+    return table
