@@ -18,6 +18,7 @@ from keyhole.data import (
     write_vowpal_wabbit,
 )
 from keyhole.data.bandit import check_rewards_differ
+from keyhole.data.bandit_files import log_of_sheet, read_sheet
 from keyhole.errors import InvalidInput
 from keyhole.lab.spec import data_folder
 
@@ -97,6 +98,16 @@ def test_files_keep_every_bit(tmp_path, ending, names):
     assert same(log, again)
     assert again.feature_names == log.feature_names
     assert again.action_names == names
+
+
+@pytest.mark.parametrize("text", ["{}\n", "\ufeff{}\r\n", "{}\n\n"])
+def test_quick_and_careful_reading_agree(tmp_path, text):
+    rows = "1,0,0.1,1e-3,.5,-7\n\n0, 2 ,0.30000000000000004,1,2.5e10,3\n"
+    path = tmp_path / "log.csv"
+    path.write_text(text.format(HEADER) + rows, encoding="utf-8", newline="")
+    careful = log_of_sheet(read_sheet(path))
+    assert same(read_bandit_csv(path), careful)
+    assert careful.propensities.tolist() == [0.1, 0.30000000000000004]
 
 
 def test_positions_may_be_left_out(tmp_path):

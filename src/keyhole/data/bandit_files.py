@@ -9,10 +9,12 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -87,29 +89,49 @@ def _number(cell: str, place: str) -> float:
         raise InvalidInput(f"{place}: a number is needed, got {cell!r}.") from None
 
 
-def read_sheet(path: Path | str) -> Sheet:
-    """Read a CSV file, plain or gzipped, whose header names the columns."""
-    path = Path(path)
+@contextmanager
+def _reading(path: Path) -> Iterator[TextIO]:
+    """Open a text file, plain or gzipped; what goes wrong becomes one sentence."""
     try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        opening = gzip.open if packed else open
+        with opening(path, "rt", encoding="utf-8-sig", newline="") as text:
+            yield text
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InvalidInput(f"{path} must be a readable CSV file: {reason}.") from None
-    reader = csv.reader(io.StringIO(text))
+
+
+def read_header(path: Path | str) -> list[str]:
+    """Read the names of the columns of a CSV file, plain or gzipped."""
+    with _reading(Path(path)) as text:
+        return _header(csv.reader(text), Path(path))
+
+
+def _header(reader: Iterator[list[str]], path: Path) -> list[str]:
     header = [name.strip() for name in next(reader, [])]
     if len(set(header)) != len(header) or not header:
         raise InvalidInput(f"{path} must start with a header that names each column once.")
+    return header
+
+
+def read_sheet(path: Path | str) -> Sheet:
+    """Read a CSV file, plain or gzipped, whose header names the columns."""
+    path = Path(path)
     rows, lines = [], []
-    for row in reader:
-        if row:
-            rows.append(row)
-            lines.append(reader.line_num)
-            if len(row) != len(header):
-                raise InvalidInput(
-                    f"{path}, line {reader.line_num}: a row must have {len(header)} cells, as the "
-                    f"header has, got {len(row)}."
-                )
+    with _reading(path) as text:
+        reader = csv.reader(text)
+        header = _header(reader, path)
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+                if len(row) != len(header):
+                    raise InvalidInput(
+                        f"{path}, line {reader.line_num}: a row must have {len(header)} cells, as "
+                        f"the header has, got {len(row)}."
+                    )
     if not rows:
         raise InvalidInput(f"{path} must have at least one row below its header.")
     columns = {
@@ -187,7 +209,38 @@ def read_bandit_csv(
     action_names
         All names of actions, in their order; without them names are sorted.
     """
+    log = _read_quickly(Path(path), n_actions) if action_names is None else None
+    if log is not None:
+        return log
     return log_of_sheet(read_sheet(path), n_actions=n_actions, action_names=action_names)
+
+
+def _read_quickly(path: Path, n_actions: int | None) -> BanditLog | None:
+    """Read a file of nothing but numbers, or leave it to the reader that can say what is wrong."""
+    header = read_header(path)
+    known = all(name in KNOWN or name.startswith(FEATURE) for name in header)
+    if not (known and set(REQUIRED) <= set(header)):
+        return None
+    try:
+        with _reading(path) as text:
+            text.readline()
+            first = text.readline()
+            if not first.strip():  # NumPy would warn
+                return None
+            cells = np.loadtxt(chain([first], text), delimiter=",", comments=None, ndmin=2)
+        column = {name: cells[:, index] for index, name in enumerate(header)}
+        features = [name for name in header if name.startswith(FEATURE)]
+        return BanditLog.of(
+            cells[:, [header.index(name) for name in features]],
+            column["action"],
+            column["reward"],
+            column["propensity"],
+            n_actions=n_actions,
+            positions=column.get("position"),
+            feature_names=[name.removeprefix(FEATURE) for name in features],
+        )
+    except (ValueError, IndexError):
+        return None
 
 
 def _table(log: BanditLog) -> dict[str, list[Any]]:

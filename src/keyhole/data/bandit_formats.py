@@ -11,8 +11,9 @@ import numpy as np
 from keyhole.data.bandit import BanditLog
 from keyhole.data.bandit_files import (
     Sheet,
-    log_of_sheet,
+    read_bandit_csv,
     read_bandit_parquet,
+    read_header,
     read_sheet,
     write_csv,
 )
@@ -29,10 +30,14 @@ def read_bandit(
     """Read a log from a file: Parquet by its ending, Open Bandit by its header, or CSV."""
     if Path(path).suffix == ".parquet":
         return read_bandit_parquet(path, n_actions=n_actions, action_names=action_names)
-    sheet = read_sheet(path)
-    if all(name in sheet.columns for name in OPEN_BANDIT):
-        return _open_bandit(sheet, n_actions, None, affinities=False)
-    return log_of_sheet(sheet, n_actions=n_actions, action_names=action_names)
+    if is_open_bandit(path):
+        return _open_bandit(read_sheet(path), n_actions, None, affinities=False)
+    return read_bandit_csv(path, n_actions=n_actions, action_names=action_names)
+
+
+def is_open_bandit(path: Path | str) -> bool:
+    """Return whether a CSV file has the columns of the Open Bandit Dataset."""
+    return set(OPEN_BANDIT) <= set(read_header(path))
 
 
 def read_open_bandit(
