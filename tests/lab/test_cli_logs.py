@@ -108,5 +108,23 @@ def test_bad_logs_name_their_line(tmp_path):
 
 
 @pytest.mark.skipif(not HAS_POLICIES, reason="keyhole.policies is not there yet")
-def test_a_saved_policy(path, tmp_path):
-    pytest.fail("MERGE: save a trained policy here, evaluate its file, and compare with evaluate()")
+def test_a_saved_policy(path, log, tmp_path):
+    policies = importlib.import_module("keyhole.policies")
+    weights = [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
+    scorer = policies.LinearScorer(weights, [0.0, 0.0, 0.5])
+    policy = policies.EpsilonGreedy(scorer, epsilon=0.2)
+    policies.save_policy(policy, tmp_path / "greedy.npz")
+    arguments = ["--policy", tmp_path / "greedy.npz", "--baseline", "uniform", "--json"]
+    record = json.loads(run("evaluate", path, *arguments, code=0).stdout)
+    assert record["policy"]["name"] == "greedy.npz"
+    assert record["lower_bound"] == evaluate(log, policy, "uniform").lower_bound
+    policies.save_policy(policies.Always(5, action=4), tmp_path / "always.npz")
+    arguments = ["--policy", tmp_path / "greedy.npz", "--baseline", tmp_path / "always.npz"]
+    result = run("evaluate", path, *arguments, code=2)
+    assert "must agree on the number of actions, got 3, 5" in " ".join(result.stderr.split())
+    arguments = ["--policy", tmp_path / "always.npz"]
+    warning = " ".join(run("evaluate", path, *arguments, code=1).stderr.split())
+    assert "100.0% of its choices among actions that the log never shows (4)" in warning
+    (tmp_path / "none.npz").write_bytes(b"nonsense")
+    result = run("evaluate", path, "--policy", tmp_path / "none.npz", code=2)
+    assert "must be a policy saved by save_policy" in " ".join(result.stderr.split())

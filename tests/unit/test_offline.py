@@ -13,7 +13,7 @@ from keyhole.lab.spec import data_folder
 from keyhole.log import Log
 from keyhole.measures import measure
 from keyhole.offline import (
-    FixedAction,
+    Always,
     Uniform,
     best_fixed_action,
     betting,
@@ -320,7 +320,7 @@ def test_bounds_refuse_what_they_cannot_bound():
 
 def test_when_matches_are_binomial():
     log = simulated()
-    fixed = target_of(log, FixedAction(1, 3))
+    fixed = target_of(log, Always(3, 1))
     matched = log.actions == 1
     assert binomial_trials(log, fixed) == (log.rewards[matched].sum(), matched.sum())
     assert binomial_trials(log, logged_target(log)) == (log.rewards.sum(), len(log))
@@ -332,15 +332,15 @@ def test_when_matches_are_binomial():
         binomial_trials(log, half)
     uneven = simulated(propensities=np.where(log.actions == 1, 0.4, 0.3))
     with pytest.raises(InvalidInput, match="needs a uniform logging policy"):
-        binomial_trials(uneven, target_of(uneven, FixedAction(1, 3)))
+        binomial_trials(uneven, target_of(uneven, Always(3, 1)))
     graded = simulated(rewards=log.rewards / 2)
     with pytest.raises(InvalidInput, match="needs rewards that are 0 or 1"):
-        binomial_trials(graded, target_of(graded, FixedAction(1, 3)))
+        binomial_trials(graded, target_of(graded, Always(3, 1)))
 
 
 def test_estimates_without_a_guarantee_have_no_guaranteed_bound():
     log = simulated()
-    target, table = target_of(log, FixedAction(1, 3)), predict_rewards(log)
+    target, table = target_of(log, Always(3, 1)), predict_rewards(log)
     found = {n: lower_bounds(e) for n, e in estimate_all(log, target, table).items()}
     given = {
         name: {bound for bound, each in bounds.items() if each.value is not None}
@@ -374,7 +374,7 @@ def test_differences_add_up_what_is_not_known():
 
 def test_diagnostics_and_their_sentences():
     log = simulated(n_rows=900)
-    found = diagnose(log, target_of(log, FixedAction(2, 3)))
+    found = diagnose(log, target_of(log, Always(3, 2)))
     matched = int((log.actions == 2).sum())
     assert found.effective_rows == pytest.approx(matched)
     assert found.largest_weight == pytest.approx(3.0)
@@ -385,11 +385,11 @@ def test_diagnostics_and_their_sentences():
     few = log.rows(slice(0, 90))
     assert (
         "effective rows of 90, fewer than 100"
-        in diagnose(few, target_of(few, FixedAction(2, 3))).warnings("it")[0]
+        in diagnose(few, target_of(few, Always(3, 2))).warnings("it")[0]
     )
 
     rare = simulated(n_rows=2000, clicks=(0.003, 0.003, 0.003))
-    sentence = diagnose(rare, target_of(rare, FixedAction(2, 3))).warnings("it")[0]
+    sentence = diagnose(rare, target_of(rare, Always(3, 2))).warnings("it")[0]
     assert "rewarded rows, fewer than 10" in sentence
 
     missing = BanditLog.of(
@@ -411,7 +411,7 @@ def test_diagnostics_and_their_sentences():
 
 def test_the_gate_promotes_what_is_better_and_keeps_what_is_not():
     log = simulated(n_rows=4000)
-    better, worse = FixedAction(2, 3), FixedAction(0, 3)
+    better, worse = Always(3, 2), Always(3, 0)
     found = evaluate(log, better, worse)
     assert found.verdict == "promote"
     assert found.lower_bound is not None
@@ -435,8 +435,8 @@ def test_the_gate_knows_no_hope():
     log = BanditLog.of(
         np.zeros((3000, 0)), actions, rewards, np.where(actions == 0, 0.98, 0.02), n_actions=2
     )
-    kept = evaluate(log, FixedAction(0, 2), FixedAction(1, 2))
-    hoped = evaluate(log, FixedAction(0, 2), FixedAction(1, 2), bound="student-t")
+    kept = evaluate(log, Always(2, 0), Always(2, 1))
+    hoped = evaluate(log, Always(2, 0), Always(2, 1), bound="student-t")
     assert (kept.verdict, hoped.verdict) == ("keep", "promote")
     assert any("effective rows" in warning for warning in kept.warnings)
 
@@ -478,7 +478,7 @@ def test_rewards_of_any_range_need_it_said():
     cents = BanditLog.of(
         log.contexts, log.actions, 100 * log.rewards, log.propensities, n_actions=3
     )
-    better, worse = FixedAction(2, 3), FixedAction(0, 3)
+    better, worse = Always(3, 2), Always(3, 0)
     found = evaluate(cents, better, worse)
     assert found.verdict == "keep"
     assert "give the range of rewards" in found.warnings[-1]

@@ -8,7 +8,7 @@ from keyhole.data.bandit import BanditLog
 from keyhole.errors import check_choice, check_integer
 from keyhole.offline.bounds import binomial_trials, clopper_pearson, lower_bound
 from keyhole.offline.estimators import importance_weighted
-from keyhole.offline.target import FixedAction, target_of
+from keyhole.offline.target import Always, target_of
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,11 @@ def measure_coverage(
         actions = numbers.choice(n_actions, size=given.n_rows, p=chances)
         rewards = numbers.random(given.n_rows) < clicks[actions]
         log = BanditLog.of(contexts, actions, rewards, chances[actions], n_actions=n_actions)
-        target = target_of(log, FixedAction(0, n_actions), floor=min(given.chances))
+        target = target_of(log, Always(n_actions, 0), floor=min(given.chances))
         estimate = importance_weighted(log, target)
         trials: tuple[int, int] | str = "it is not for differences"
         if given.compare:
-            other = target_of(log, FixedAction(1, n_actions), floor=min(given.chances))
+            other = target_of(log, Always(n_actions, 1), floor=min(given.chances))
             estimate = estimate.minus(importance_weighted(log, other))
         elif bound == "clopper-pearson":
             trials = binomial_trials(log, target)

@@ -80,7 +80,8 @@ class Diagnostics:
             found.append(
                 f"{name} has a mean weight of {self.mean_weight:.3f} ± "
                 f"{self.mean_weight_error:.3f} where it should be {1.0 - self.unknown:.3f}: the "
-                f"propensities of the log do not fit its actions."
+                f"propensities of the log do not fit its actions, or some contexts never see what "
+                f"it does."
             )
         return found
 

@@ -25,7 +25,7 @@ from keyhole.offline.estimators import (
 )
 from keyhole.offline.rewards import predict_rewards
 from keyhole.offline.target import (
-    FixedAction,
+    Always,
     HasProbabilities,
     Target,
     Uniform,
@@ -121,7 +121,7 @@ def best_fixed_action(log: BanditLog) -> int:
     """
     worth = []
     for action in range(log.n_actions):
-        policy = FixedAction(action, log.n_actions)
+        policy = Always(log.n_actions, action)
         estimate = importance_weighted(log, target_of(log, policy))
         worth.append(estimate.value - estimate.error)
     return int(np.argmax(worth))
@@ -178,9 +178,9 @@ def evaluate(
     >>> actions = numbers.integers(2, size=4000)
     >>> clicks = numbers.random(4000) < np.where(actions == 1, 0.10, 0.05)
     >>> log = BanditLog.of(np.zeros((4000, 0)), actions, clicks, np.full(4000, 0.5))
-    >>> evaluate(log, FixedAction(1, 2), "logged").verdict
+    >>> evaluate(log, Always(2, 1), "logged").verdict
     'promote'
-    >>> evaluate(log, "uniform", FixedAction(1, 2)).verdict
+    >>> evaluate(log, "uniform", Always(2, 1)).verdict
     'keep'
     """
     check_rewards_differ(log, "to compare policies")
@@ -201,7 +201,7 @@ def evaluate(
         )
         log = log.rows(kept)
         check_rewards_differ(log, "to compare policies")
-        fixed = FixedAction(best, log.n_actions)
+        fixed = Always(log.n_actions, best)
         policy, baseline = (
             fixed if _is_best(each) else _rows_of(each, kept) for each in (policy, baseline)
         )

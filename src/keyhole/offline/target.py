@@ -114,12 +114,12 @@ class Uniform:
         return np.full((len(contexts), self.n_actions), 1.0 / self.n_actions)
 
 
-class FixedAction:
+class Always:
     """One action whatever the context."""
 
-    def __init__(self, action: int, n_actions: int) -> None:
-        self.action = action
+    def __init__(self, n_actions: int, action: int) -> None:
         self.n_actions = n_actions
+        self.action = action
 
     def probabilities(self, contexts: FloatArray) -> FloatArray:
         """Return 1 for the action and 0 for the others."""
