@@ -359,6 +359,17 @@ def test_estimates_without_a_guarantee_have_no_guaranteed_bound():
     assert all(bound.why_not for bound in found["direct"].values())
 
 
+def test_clipping_says_what_it_does_to_the_value():
+    log = simulated()
+    target = target_of(log, Always(3, 1))  # weights of 0 and 3
+    assert clipped(log, target, clip=2.0).bias == "down"
+    assert clipped(log, target, clip=2.0).range == (0.0, 2.0)
+    assert clipped(log, target, clip=3.5).bias == "none"
+    losses = simulated(rewards=-log.rewards)
+    assert clipped(losses, target, clip=2.0, rewards=(-1.0, 0.0)).bias == "unknown"
+    assert clipped(losses, target, clip=2.0, rewards=(-1.0, 0.0)).range == (-2.0, 0.0)
+
+
 def test_differences_add_up_what_is_not_known():
     rows = np.zeros(3)
     kinds: dict[tuple[Bias, Bias], Bias] = {
@@ -418,7 +429,8 @@ def test_the_gate_promotes_what_is_better_and_keeps_what_is_not():
     assert 0.0 < found.lower_bound < found.difference["importance-weighted"].estimate.value
     assert evaluate(log, worse, better).verdict == "keep"
     assert evaluate(log, better, better).verdict == "keep"
-    assert evaluate(log, "logged", "logged").verdict == "keep"
+    equal = evaluate(log, "logged", "logged", bound="student-t")
+    assert (equal.lower_bound, equal.verdict) == (0.0, "keep")  # above 0, not at it
     rows = found.difference["importance-weighted"].estimate.contributions
     target = target_of(log, better), target_of(log, worse)
     assert np.array_equal(rows, (target[0].weights * log.rewards) - target[1].weights * log.rewards)
