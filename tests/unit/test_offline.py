@@ -6,39 +6,28 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.contracts import Query
 from keyhole.data import BanditLog, read_bandit
 from keyhole.errors import InvalidInput, UnknownName
 from keyhole.lab.spec import data_folder
-from keyhole.log import Log
-from keyhole.measures import measure
 from keyhole.offline import (
     Always,
     Uniform,
     best_fixed_action,
-    betting,
     binomial_trials,
-    bootstrap,
     clipped,
-    clopper_pearson,
     diagnose,
     direct,
     doubly_robust,
-    empirical_bernstein,
     estimate_all,
     evaluate,
     importance_weighted,
-    item_position,
     logged_target,
     lower_bounds,
     predict_rewards,
     self_normalised,
-    student_t,
     target_of,
-    top_set,
 )
 from keyhole.offline.estimators import Bias, Estimate
-from keyhole.surrogates import set_propensity
 
 # Two contexts, three actions, rewards that differ in each.
 CHANCES = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
@@ -236,88 +225,6 @@ def test_floors_and_ranges():
         direct(log, target_of(log, Uniform(3)), [[0.0]])
 
 
-def test_bounds_against_their_formulas():
-    from scipy import stats
-
-    x = np.random.default_rng(0).random(50)
-    mean, sd = x.mean(), x.std(ddof=1)
-    assert student_t(x, 0.9) == pytest.approx(mean - sd / math.sqrt(50) * stats.t.ppf(0.9, 49))
-    scipys = stats.ttest_1samp(x, 0.0, alternative="greater").confidence_interval(0.9)
-    assert student_t(x, 0.9) == pytest.approx(scipys.low)
-    log_2 = math.log(2 / 0.1)
-    expected = mean - sd * math.sqrt(2 * log_2 / 50) - 7 * log_2 / (3 * 49)
-    assert empirical_bernstein(x, 0.9, low=0, high=1) == pytest.approx(expected)
-    exact = stats.binomtest(7, 90, alternative="greater").proportion_ci(0.9, method="exact")
-    assert clopper_pearson(7, 90, 0.9) == pytest.approx(exact.low)
-    assert clopper_pearson(0, 90) == 0.0
-
-
-@pytest.mark.parametrize("n_rows", [50, 5000, 12_000])
-@pytest.mark.parametrize("binary", [True, False])
-def test_bootstrap_against_the_limit(n_rows, binary):
-    """Many rows make it normal; the tolerance is the skewness term and the noise of resampling."""
-    x = np.random.default_rng(0).random(n_rows)
-    x = (x < 0.3).astype(float) if binary else x
-    error = x.std() / math.sqrt(n_rows)
-    normal = x.mean() - 1.2816 * error
-    n_resamples = 4000
-    noise = 5 * math.sqrt(0.1 * 0.9 / n_resamples) / 0.1755  # the normal density at that quantile
-    tolerance = error * (noise + 1 / math.sqrt(n_rows)) + binary / n_rows
-    found = bootstrap(x, 0.9, n_resamples=n_resamples)
-    assert abs(found - normal) < tolerance, f"{found} is not {normal} within {tolerance}"
-
-
-def test_betting_rules_out_exactly_what_makes_the_gambler_rich():
-    numbers = np.random.default_rng(3)
-    x = 2.0 * (numbers.random(400) < 0.1) - 0.5 * (numbers.random(400) < 0.2)
-    low, high, surprise = -0.5, 2.0, math.log(20)
-
-    def wealth(mean):
-        """Row by row, as the definition has it."""
-        total, past = 0.0, list[float]()
-        for value in x:
-            before = np.array(past)
-            spread = ((before - before.mean()) ** 2).sum() if past else 0.0
-            variance = ((high - low) ** 2 / 4 + spread) / (len(past) + 1)
-            bet = min(math.sqrt(2 * surprise / (len(x) * variance)), 0.5 / (mean - low))
-            total += math.log1p(bet * (value - mean))
-            past.append(value)
-        return total
-
-    bound = betting(x, low=low, high=high)
-    assert bound < x.mean()
-    assert wealth(bound - 1e-9) >= surprise
-    assert wealth(bound + 1e-9) < surprise
-
-
-def test_betting_needs_no_largest_value_to_hold():
-    """Whatever `high` is said to be, the mean wealth at the true mean is at most 1."""
-    outcomes, chances = np.array([0.0, 5.0]), np.array([0.8, 0.2])
-    for high in (5.0, 50.0):
-        expected = 0.0
-        for rows in itertools.product((0, 1), repeat=8):
-            x = outcomes[list(rows)]
-            expected += float(np.prod(chances[list(rows)])) * (
-                betting(x, 0.9, low=0.0, high=high) > 1.0
-            )
-        assert expected <= 0.1
-
-
-def test_bounds_refuse_what_they_cannot_bound():
-    x = np.array([0.0, 1.0, 3.0])
-    with pytest.raises(InvalidInput, match="between low=0 and high=1, got 0 to 3"):
-        betting(x, low=0.0, high=1.0)
-    with pytest.raises(InvalidInput, match="between low=0 and high=1"):
-        empirical_bernstein(x, low=0.0, high=1.0)
-    with pytest.raises(InvalidInput, match="at least 2 rows, got 1"):
-        student_t(x[:1])
-    for confidence in (0.0, 1.0, math.nan):
-        with pytest.raises(InvalidInput, match="`confidence` must be a number"):
-            student_t(x, confidence)
-    with pytest.raises(InvalidInput, match="`n_successes` must be an integer between 0 and"):
-        clopper_pearson(4, 3)
-
-
 def test_when_matches_are_binomial():
     log = simulated()
     fixed = target_of(log, Always(3, 1))
@@ -500,99 +407,3 @@ def test_rewards_of_any_range_need_it_said():
     assert told.lower_bound is not None
     assert plain.lower_bound is not None
     assert told.lower_bound == pytest.approx(100 * plain.lower_bound)
-
-
-M, K, GAMMA = 4, 2, 0.4
-GREEDY = np.array([2, 0, 3, 1])
-RELEVANCE = np.array([1.0, 2.0, 0.0, 1.0])
-
-
-def shown_by_chance():
-    """Yield every ranking of a greedy ranker that explores, its chance and its propensity."""
-    for order in itertools.permutations(range(M)):
-        ranking = np.array(order)
-        chance = GAMMA / math.factorial(M) + (1 - GAMMA) * (order == tuple(GREEDY))
-        yield ranking, chance, set_propensity(GREEDY, ranking, K, GAMMA, 1.0)
-
-
-@pytest.mark.parametrize("name", ["DCG", "DCG@1", "Precision@2"])
-@pytest.mark.parametrize("wanted", [(2, 0, 1, 3), (0, 2, 1, 3), (1, 3, 0, 2)])
-def test_top_sets_are_unbiased_by_enumeration(name, wanted):
-    expected = 0.0
-    for ranking, chance, propensity in shown_by_chance():
-        values = np.full(M, np.nan)
-        values[:K] = RELEVANCE[ranking[:K]]
-        log = Log(
-            0, 0, np.zeros(1, int), np.ones(1, bool), np.array([propensity]), np.array([0, M]),
-            ranking, values, np.zeros((M, 0)),
-        )  # fmt: skip
-        expected += chance * top_set(log, [wanted], k=K, measure=name).value
-    score = measure(name) if "@" in name else measure(name) @ K
-    assert expected == pytest.approx(score(RELEVANCE, np.array(wanted)), abs=1e-14)
-
-
-def test_item_positions_are_unbiased_by_enumeration():
-    wanted = np.array([1, 3, 0, 2])
-    discounts = 1 / np.log2(2 + np.arange(M))
-    marginal = np.zeros((M, M))  # item by position
-    for ranking, chance, _ in shown_by_chance():
-        marginal[ranking, np.arange(M)] += chance
-    expected = 0.0
-    for ranking, chance, _ in shown_by_chance():
-        estimate = item_position(
-            [RELEVANCE[ranking] * discounts],
-            [marginal[ranking, np.arange(M)]],
-            [(ranking == wanted).astype(float)],
-        )
-        expected += chance * estimate.value
-    assert expected == pytest.approx(float((RELEVANCE[wanted] * discounts).sum()), abs=1e-14)
-
-
-def test_a_rankers_own_log_tells_what_another_ranking_earns():
-    from keyhole.contracts import Feedback
-    from keyhole.rankers.contextual import ContextualRTopK
-
-    numbers = np.random.default_rng(0)
-    ranker = ContextualRTopK(2, 4, mix=0.5, surrogate="squared")
-    pairs, wanted, truth = [], [], []
-    for round in range(800):
-        features = numbers.random((4, 2))
-        relevance = np.floor(2 * features[:, 0])
-        impression = ranker.rank(Query(4, features), round=round)
-        values = np.full(4, np.nan)
-        values[0] = relevance[impression.ranking[0]]
-        pairs.append((impression, Feedback(values)))
-        wanted.append(np.argsort(-features[:, 0]))
-        truth.append(relevance.max())
-    found = top_set(Log.of(ranker, pairs), wanted, k=1)
-    five_errors = 5 * found.error
-    said = f"estimate {found.value:.3f}, truth {np.mean(truth):.3f}, within {five_errors:.3f}"
-    assert abs(found.value - np.mean(truth)) < five_errors < 0.6, said
-
-
-def test_rankings_refuse_with_a_sentence():
-    log = Log(
-        0, 0, np.zeros(1, int), np.ones(1, bool), np.array([np.nan]), np.array([0, 2]),
-        np.array([0, 1]), np.array([1.0, np.nan]), np.zeros((2, 0)),
-    )  # fmt: skip
-    fine = log._replace(propensities=np.array([0.5]))
-    with pytest.raises(InvalidInput, match="A propensity of the log must be a number above 0"):
-        top_set(log, [[0, 1]], k=1)
-    with pytest.raises(InvalidInput, match="must reveal the first 2 items, but row 0 hides"):
-        top_set(fine, [[0, 1]], k=2)
-    with pytest.raises(InvalidInput, match="must be DCG or Precision at a cutoff of at most k=1"):
-        top_set(fine, [[0, 1]], k=1, measure="NDCG@1")
-    with pytest.raises(InvalidInput, match="cutoff of at most k=1"):
-        top_set(fine, [[0, 1]], k=1, measure="DCG@2")
-    with pytest.raises(InvalidInput, match="a ranking for each of the 1 rows"):
-        top_set(fine, [], k=1)
-    with pytest.raises(InvalidInput, match="Ranking 0 must hold each of the items 0 to 1"):
-        top_set(fine, [[0, 0]], k=1)
-    with pytest.raises(InvalidInput, match="of one shape"):
-        item_position([[1.0]], [[0.5, 0.5]], [[1.0]])
-    with pytest.raises(InvalidInput, match="A propensity must be a number above 0 and at most 1"):
-        item_position([[1.0]], [[0.0]], [[1.0]])
-    with pytest.raises(InvalidInput, match="Rewards must be finite"):
-        item_position([[np.nan]], [[0.5]], [[1.0]])
-    with pytest.raises(InvalidInput, match="`high` must be at least the largest contribution, 2"):
-        item_position([[1.0]], [[0.5]], [[1.0]], high=1.0)
