@@ -14,7 +14,7 @@ from keyhole.errors import KeyholeError
 from keyhole.lab.results import Axes, Curve, write_atomically
 
 # Okabe & Ito: told apart by readers with any colour vision, and in print.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _ERRORS = 2.0
 _MOST_IN_A_ROW = 3
 _MOST_INSIDE = 3
@@ -109,4 +109,4 @@ def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:
 
 
 def _cycle(n_colours: int) -> list[str]:
-    return [_COLOURS[index % len(_COLOURS)] for index in range(n_colours)]
+    return [COLOURS[index % len(COLOURS)] for index in range(n_colours)]
