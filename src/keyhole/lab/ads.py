@@ -1,0 +1,264 @@
+"""The thesis's experiments with advertisements: table 5.1, figures 5.1 and 5.2.
+
+Everything is a function of data, settings and a seed, and returns plain numbers.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole.data.campaign import (
+    BANK_IMPRESSIONS,
+    BANK_RATES,
+    HOTEL_IMPRESSIONS,
+    HOTEL_RATES,
+    Campaign,
+)
+from keyhole.data.convert import BanditArrays, bandit_feedback
+from keyhole.data.selection import information_gain, select_features
+from keyhole.draw import WORLD_STREAM, Draw, stream_of, uniforms
+from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice
+from keyhole.lab.spec import DataMissing, data_folder
+from keyhole.policies import (
+    EpsilonGreedy,
+    Greedy,
+    Policy,
+    Scorer,
+    fit_classifiers,
+    fit_forests,
+    fit_rankers,
+)
+
+L2_GRID = (0.01, 0.1, 1.0, 10.0)
+CLASS_SETS = ("optdigits", "isolet_part", "letter", "pendigits", "libras")
+BUNDLED_SET = "digits"
+CAMPAIGNS = {
+    "hotel": (HOTEL_RATES, HOTEL_IMPRESSIONS),
+    "bank": (BANK_RATES, BANK_IMPRESSIONS),
+}
+CONTENDERS = ("ranker", "ranker-f1", "classifier", "forest")
+_SPLIT_USE, _VALIDATION_USE = 10, 11
+
+Fit = Callable[[BanditArrays, float], Scorer]
+
+
+class ClassData(NamedTuple):
+    """Examples by features, and the class of each."""
+
+    name: str
+    features: FloatArray
+    labels: IntArray
+
+
+@dataclass(frozen=True)
+class AdSettings:
+    """How the contenders are trained, the same for all of them."""
+
+    n_steps: int = 1_000_000
+    n_trees: int = 200
+    l2_grid: tuple[float, ...] = L2_GRID
+    negatives_per_click: float | None = None
+
+
+def load_classes(name: str = BUNDLED_SET) -> ClassData:
+    """Return a data set: scikit-learn's bundled digits, or one of the UCI sets' files."""
+    if name == BUNDLED_SET:
+        return _bundled_digits()
+    check_choice(name, "data set", (*CLASS_SETS, BUNDLED_SET))
+    path = data_folder() / "uci_multiclass" / f"{name}.npz"
+    if not path.is_file():
+        raise DataMissing(f"{name} is not on this machine: {path} is missing.")
+    with np.load(path, allow_pickle=False) as arrays:
+        features = arrays["X_e4"] / 1e4 if "X_e4" in arrays else arrays["X"]
+        return ClassData(name, features.astype(np.float64), arrays["y"].astype(np.int64))
+
+
+def _bundled_digits() -> ClassData:
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise InvalidInput(
+            "The bundled digits need scikit-learn: pip install 'keyhole[ads]' brings it."
+        ) from None
+    features, labels = load_digits(return_X_y=True)
+    return ClassData(BUNDLED_SET, features, labels.astype(np.int64))
+
+
+def _parts(n_rows: int, share: float, seed: int, use: int) -> tuple[IntArray, IntArray]:
+    """Return the rows of a random part, and the others."""
+    keys = np.empty(n_rows)
+    uniforms(Draw(seed, stream_of(WORLD_STREAM, 0), 0), use, keys)
+    order = np.argsort(keys, kind="stable")
+    n_first = round(share * n_rows)
+    return order[:n_first], order[n_first:]
+
+
+def _rows(log: BanditArrays, rows: IntArray) -> BanditArrays:
+    return BanditArrays(
+        log.contexts[rows],
+        log.actions[rows],
+        log.rewards[rows],
+        log.propensities[rows],
+        log.n_actions,
+    )
+
+
+def _contenders(settings: AdSettings, seed: int) -> dict[str, Fit]:
+    """Return how each contender is fitted to a log, given the weight of its penalty."""
+
+    def common(log: BanditArrays) -> dict[str, Any]:
+        return {
+            "contexts": log.contexts,
+            "actions": log.actions,
+            "rewards": log.rewards,
+            "n_actions": log.n_actions,
+            "negatives_per_click": settings.negatives_per_click,
+            "no_click": "never",
+            "seed": seed,
+        }
+
+    def ranker(log: BanditArrays, l2: float, alignment: str) -> Scorer:
+        return fit_rankers(**common(log), l2=l2, n_steps=settings.n_steps, alignment=alignment)
+
+    def classifier(log: BanditArrays, l2: float) -> Scorer:
+        return fit_classifiers(**common(log), l2=l2)
+
+    def forest(log: BanditArrays, l2: float) -> Scorer:
+        return fit_forests(**common(log), n_trees=settings.n_trees)
+
+    return {
+        "ranker": partial(ranker, alignment="calibrated"),
+        "ranker-f1": partial(ranker, alignment="f1"),
+        "classifier": classifier,
+        "forest": forest,
+    }
+
+
+def choose_l2(fit: Fit, log: BanditArrays, grid: tuple[float, ...], seed: int) -> float:
+    """Return the penalty whose greedy policy, fitted to 70 % of a log, earns most on the rest.
+
+    Earnings are importance-weighted clicks; of equals the first in the grid is taken.
+    """
+    first, rest = (
+        _rows(log, rows) for rows in _parts(len(log.rewards), 0.7, seed, _VALIDATION_USE)
+    )
+    earned = []
+    for l2 in grid:
+        agrees = Greedy(fit(first, l2)).best(rest.contexts) == rest.actions
+        earned.append(float((rest.rewards * agrees / rest.propensities).mean()))
+    return grid[int(np.argmax(earned))]
+
+
+def positive_share(data: ClassData, *, seed: int = 0) -> dict[str, float]:
+    """Return the row of table 5.1: the share of clicks is the mean over ads in the training log."""
+    train, _ = _parts(len(data.labels), 0.7, seed, _SPLIT_USE)
+    n_classes = int(data.labels.max()) + 1
+    log = bandit_feedback(data.features[train], data.labels[train], n_actions=n_classes, seed=seed)
+    shares = [log.rewards[log.actions == ad].mean() for ad in range(n_classes)]
+    return {
+        "size": len(data.labels),
+        "features": data.features.shape[1],
+        "classes": n_classes,
+        "percent_positive": 100.0 * float(np.mean(shares)),
+    }
+
+
+def class_policies(
+    data: ClassData,
+    settings: AdSettings = AdSettings(),  # noqa: B008 - it is frozen
+    *,
+    contenders: tuple[str, ...] = CONTENDERS,
+    seed: int = 0,
+) -> dict[str, dict[str, float]]:
+    """Return one repeat of figure 5.1 (E6): the accuracy of each contender's greedy policy.
+
+    70 % of the examples become bandit feedback; the rest keep their labels to judge by. The linear
+    contenders' penalty is chosen by :func:`choose_l2`; ``accuracy`` is that of the one chosen and
+    ``accuracy_at_<l2>`` that of each (the thesis reports the best of them).
+    """
+    train, test = _parts(len(data.labels), 0.7, seed, _SPLIT_USE)
+    log = bandit_feedback(
+        data.features[train], data.labels[train], n_actions=int(data.labels.max()) + 1, seed=seed
+    )
+    results = {}
+    for name in contenders:
+        fit = _contenders(settings, seed)[check_choice(name, "contender", CONTENDERS)]
+        grid = settings.l2_grid if name != "forest" else (0.0,)
+        chosen = choose_l2(fit, log, grid, seed) if len(grid) > 1 else grid[0]
+        accuracy = {
+            l2: float((Greedy(fit(log, l2)).best(data.features[test]) == data.labels[test]).mean())
+            for l2 in grid
+        }
+        results[name] = {"accuracy": accuracy[chosen], "l2": chosen}
+        results[name] |= {f"accuracy_at_{l2:g}": value for l2, value in accuracy.items()}
+    return results
+
+
+def importance_weighted(
+    policy: Policy, log: BanditArrays, confidence: float = 0.95
+) -> dict[str, float]:
+    """Return the importance-weighted click rate (5.4) and its lower bound (5.5).
+
+    The quantile is the normal one, which Student's t equals for logs of this size.
+    """
+    shown = policy.probabilities(log.contexts)[np.arange(len(log.actions)), log.actions]
+    earned = log.rewards * shown / log.propensities
+    error = float(earned.std(ddof=1)) / math.sqrt(len(earned))
+    estimate = float(earned.mean())
+    return {"estimate": estimate, "lower": estimate - NormalDist().inv_cdf(confidence) * error}
+
+
+def campaign_policies(
+    campaign: str = "bank",
+    settings: AdSettings = AdSettings(negatives_per_click=1.0),  # noqa: B008 - it is frozen
+    *,
+    shape: str = "linear",
+    strength: float = 1.0,
+    n_test: int = 200_000,
+    epsilon: float = 0.2,
+    share: float = 1.0,
+    contenders: tuple[str, ...] = CONTENDERS,
+    seed: int = 0,
+) -> dict[str, dict[str, float]]:
+    """Return one seed of figure 5.2 (E7): each contender's epsilon-greedy policy on a campaign.
+
+    The training log has the thesis's impressions and click rates (``share`` of the impressions);
+    a fifth of the features is selected by information gain; classifiers and forests are trained on
+    samples, the rankers on everything, as in the thesis. ``true`` is the click rate that the
+    simulator knows, ``estimate`` and ``lower`` are from a uniform log.
+    """
+    rates, impressions = CAMPAIGNS[check_choice(campaign, "campaign", CAMPAIGNS)]
+    world = Campaign(rates, strength=strength, shape=shape, seed=seed)
+    n_train = round(share * sum(impressions))
+    log = world.log(n_train, shares=impressions, seed=2 * seed + 1)
+    test = world.log(n_test, seed=2 * seed + 2)
+    gains = information_gain(log.contexts, log.rewards, groups=log.actions)
+    columns = select_features(gains, 0.2)
+    narrow, narrow_test = (
+        part._replace(contexts=np.ascontiguousarray(part.contexts[:, columns]))
+        for part in (log, test)
+    )
+    unsampled = AdSettings(settings.n_steps, settings.n_trees, settings.l2_grid)
+    results = {}
+    for name in contenders:
+        check_choice(name, "contender", (*CONTENDERS, "classifier-unsampled"))
+        takes_all = name.startswith("ranker") or name.endswith("unsampled")
+        fits = _contenders(unsampled if takes_all else settings, seed)
+        fit = fits[name.removesuffix("-unsampled")]
+        grid = settings.l2_grid if name != "forest" else (0.0,)
+        l2 = choose_l2(fit, narrow, grid, seed) if len(grid) > 1 else grid[0]
+        policy = EpsilonGreedy(fit(narrow, l2), epsilon)
+        true = world.value(policy.probabilities(narrow_test.contexts), test.contexts)
+        results[name] = {"true": true, "l2": l2, **importance_weighted(policy, narrow_test)}
+    chances = world.click_chances(test.contexts)
+    best = (1.0 - epsilon) * chances.max(axis=1) + epsilon / (len(rates) - 1) * (
+        chances.sum(axis=1) - chances.max(axis=1)
+    )
+    results["oracle"] = {"true": float(best.mean())}
+    results["uniform"] = {"true": float(chances.mean())}
+    return results
