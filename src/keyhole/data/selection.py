@@ -11,10 +11,9 @@ def bins_of(values: FloatArray, n_bins: int) -> IntArray:
 
     A feature with at most ``n_bins`` different values has one bin for each of them.
     """
-    distinct, codes = np.unique(values, return_inverse=True)
-    if len(distinct) <= n_bins:
-        return codes.astype(np.int64)
-    edges = np.unique(np.quantile(values, np.arange(1, n_bins) / n_bins))
+    edges = np.unique(values)
+    if len(edges) > n_bins:
+        edges = np.unique(np.quantile(values, np.arange(1, n_bins) / n_bins))
     return np.searchsorted(edges, values, side="left").astype(np.int64)
 
 

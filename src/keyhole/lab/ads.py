@@ -5,8 +5,7 @@ Everything is a function of data, settings and a seed, and returns plain numbers
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
@@ -27,12 +26,11 @@ from keyhole.lab.spec import DataMissing, data_folder
 from keyhole.policies import (
     EpsilonGreedy,
     Greedy,
-    Policy,
     Scorer,
     fit_classifiers,
     fit_forests,
-    fit_rankers,
 )
+from keyhole.policies.training import descend_ads
 
 L2_GRID = (0.01, 0.1, 1.0, 10.0)
 CLASS_SETS = ("optdigits", "isolet_part", "letter", "pendigits", "libras")
@@ -41,10 +39,18 @@ CAMPAIGNS = {
     "hotel": (HOTEL_RATES, HOTEL_IMPRESSIONS),
     "bank": (BANK_RATES, BANK_IMPRESSIONS),
 }
-CONTENDERS = ("ranker", "ranker-f1", "classifier", "forest")
+SCORERS = {
+    "rankers": ("ranker", "ranker-f1"),  # calibrated, and as in the thesis
+    "classifier": ("classifier",),
+    "forest": ("forest",),
+}
+"""Contenders, and the names of the scorers that each of them yields."""
+CONTENDERS = tuple(SCORERS)
+_UNSAMPLED = "-unsampled"
 _SPLIT_USE, _VALIDATION_USE = 10, 11
 
-Fit = Callable[[BanditArrays, float], Scorer]
+Fit = Callable[[BanditArrays, float], dict[str, Scorer]]
+"""Scorers by name, given a log and the weight of the penalty."""
 
 
 class ClassData(NamedTuple):
@@ -108,8 +114,8 @@ def _rows(log: BanditArrays, rows: IntArray) -> BanditArrays:
     )
 
 
-def _contenders(settings: AdSettings, seed: int) -> dict[str, Fit]:
-    """Return how each contender is fitted to a log, given the weight of its penalty."""
+def _fit(settings: AdSettings, seed: int, name: str) -> Fit:
+    """Return how a contender is fitted."""
 
     def common(log: BanditArrays) -> dict[str, Any]:
         return {
@@ -122,36 +128,38 @@ def _contenders(settings: AdSettings, seed: int) -> dict[str, Fit]:
             "seed": seed,
         }
 
-    def ranker(log: BanditArrays, l2: float, alignment: str) -> Scorer:
-        return fit_rankers(**common(log), l2=l2, n_steps=settings.n_steps, alignment=alignment)
+    def rankers(log: BanditArrays, l2: float) -> dict[str, Scorer]:
+        fitted = descend_ads(**common(log), l2=l2, n_steps=settings.n_steps)
+        return {"ranker": fitted.aligned("calibrated"), "ranker-f1": fitted.aligned("f1")}
 
-    def classifier(log: BanditArrays, l2: float) -> Scorer:
-        return fit_classifiers(**common(log), l2=l2)
+    def classifier(log: BanditArrays, l2: float) -> dict[str, Scorer]:
+        return {"classifier": fit_classifiers(**common(log), l2=l2)}
 
-    def forest(log: BanditArrays, l2: float) -> Scorer:
-        return fit_forests(**common(log), n_trees=settings.n_trees)
+    def forest(log: BanditArrays, l2: float) -> dict[str, Scorer]:
+        return {"forest": fit_forests(**common(log), n_trees=settings.n_trees)}
 
-    return {
-        "ranker": partial(ranker, alignment="calibrated"),
-        "ranker-f1": partial(ranker, alignment="f1"),
-        "classifier": classifier,
-        "forest": forest,
-    }
+    table = {"rankers": rankers, "classifier": classifier, "forest": forest}
+    return table[check_choice(name, "contender", table)]
 
 
-def choose_l2(fit: Fit, log: BanditArrays, grid: tuple[float, ...], seed: int) -> float:
+def choose_l2(
+    fit: Fit, names: tuple[str, ...], log: BanditArrays, grid: tuple[float, ...], seed: int
+) -> dict[str, float]:
     """Return the penalty whose greedy policy, fitted to 70 % of a log, earns most on the rest.
 
     Earnings are importance-weighted clicks; of equals the first in the grid is taken.
     """
+    if len(grid) == 1:
+        return dict.fromkeys(names, grid[0])
     first, rest = (
         _rows(log, rows) for rows in _parts(len(log.rewards), 0.7, seed, _VALIDATION_USE)
     )
-    earned = []
+    earned: dict[str, list[float]] = {name: [] for name in names}
     for l2 in grid:
-        agrees = Greedy(fit(first, l2)).best(rest.contexts) == rest.actions
-        earned.append(float((rest.rewards * agrees / rest.propensities).mean()))
-    return grid[int(np.argmax(earned))]
+        for name, scorer in fit(first, l2).items():
+            agrees = Greedy(scorer).best(rest.contexts) == rest.actions
+            earned[name].append(float((rest.rewards * agrees / rest.propensities).mean()))
+    return {name: grid[int(np.argmax(values))] for name, values in earned.items()}
 
 
 def positive_share(data: ClassData, *, seed: int = 0) -> dict[str, float]:
@@ -186,27 +194,26 @@ def class_policies(
         data.features[train], data.labels[train], n_actions=int(data.labels.max()) + 1, seed=seed
     )
     results = {}
-    for name in contenders:
-        fit = _contenders(settings, seed)[check_choice(name, "contender", CONTENDERS)]
-        grid = settings.l2_grid if name != "forest" else (0.0,)
-        chosen = choose_l2(fit, log, grid, seed) if len(grid) > 1 else grid[0]
-        accuracy = {
-            l2: float((Greedy(fit(log, l2)).best(data.features[test]) == data.labels[test]).mean())
-            for l2 in grid
-        }
-        results[name] = {"accuracy": accuracy[chosen], "l2": chosen}
-        results[name] |= {f"accuracy_at_{l2:g}": value for l2, value in accuracy.items()}
+    for kind in contenders:
+        fit = _fit(settings, seed, kind)
+        grid = settings.l2_grid if kind != "forest" else (0.0,)
+        scorers = {l2: fit(log, l2) for l2 in grid}
+        for name, chosen in choose_l2(fit, SCORERS[kind], log, grid, seed).items():
+            shown = {l2: Greedy(scorers[l2][name]).best(data.features[test]) for l2 in grid}
+            accuracy = {l2: float((shown[l2] == data.labels[test]).mean()) for l2 in grid}
+            results[name] = {"accuracy": accuracy[chosen], "l2": chosen}
+            results[name] |= {f"accuracy_at_{l2:g}": value for l2, value in accuracy.items()}
     return results
 
 
 def importance_weighted(
-    policy: Policy, log: BanditArrays, confidence: float = 0.95
+    probabilities: FloatArray, log: BanditArrays, confidence: float = 0.95
 ) -> dict[str, float]:
     """Return the importance-weighted click rate (5.4) and its lower bound (5.5).
 
     The quantile is the normal one, which Student's t equals for logs of this size.
     """
-    shown = policy.probabilities(log.contexts)[np.arange(len(log.actions)), log.actions]
+    shown = probabilities[np.arange(len(log.actions)), log.actions]
     earned = log.rewards * shown / log.propensities
     error = float(earned.std(ddof=1)) / math.sqrt(len(earned))
     estimate = float(earned.mean())
@@ -227,10 +234,11 @@ def campaign_policies(
 ) -> dict[str, dict[str, float]]:
     """Return one seed of figure 5.2 (E7): each contender's epsilon-greedy policy on a campaign.
 
-    The training log has the thesis's impressions and click rates (``share`` of the impressions);
-    a fifth of the features is selected by information gain; classifiers and forests are trained on
-    samples, the rankers on everything, as in the thesis. ``true`` is the click rate that the
-    simulator knows, ``estimate`` and ``lower`` are from a uniform log.
+    The training log has the thesis's impressions and click rates (``share`` of the impressions),
+    and a fifth of the features is selected by information gain. Classifiers and forests are
+    trained on samples, the rankers on everything, as in the thesis; ``classifier-unsampled`` is a
+    contender too. ``true`` is the click rate that the simulator knows, ``estimate`` and ``lower``
+    are from a uniform log.
     """
     rates, impressions = CAMPAIGNS[check_choice(campaign, "campaign", CAMPAIGNS)]
     world = Campaign(rates, strength=strength, shape=shape, seed=seed)
@@ -243,18 +251,23 @@ def campaign_policies(
         part._replace(contexts=np.ascontiguousarray(part.contexts[:, columns]))
         for part in (log, test)
     )
-    unsampled = AdSettings(settings.n_steps, settings.n_trees, settings.l2_grid)
+    unsampled = replace(settings, negatives_per_click=None)
     results = {}
-    for name in contenders:
-        check_choice(name, "contender", (*CONTENDERS, "classifier-unsampled"))
-        takes_all = name.startswith("ranker") or name.endswith("unsampled")
-        fits = _contenders(unsampled if takes_all else settings, seed)
-        fit = fits[name.removesuffix("-unsampled")]
-        grid = settings.l2_grid if name != "forest" else (0.0,)
-        l2 = choose_l2(fit, narrow, grid, seed) if len(grid) > 1 else grid[0]
-        policy = EpsilonGreedy(fit(narrow, l2), epsilon)
-        true = world.value(policy.probabilities(narrow_test.contexts), test.contexts)
-        results[name] = {"true": true, "l2": l2, **importance_weighted(policy, narrow_test)}
+    for kind in contenders:
+        base = kind.removesuffix(_UNSAMPLED)
+        takes_all = kind == "rankers" or kind != base
+        fit = _fit(unsampled if takes_all else settings, seed, base)
+        grid = settings.l2_grid if base != "forest" else (0.0,)
+        chosen = choose_l2(fit, SCORERS[base], narrow, grid, seed)
+        scorers = {l2: fit(narrow, l2) for l2 in set(chosen.values())}
+        for name, l2 in chosen.items():
+            policy = EpsilonGreedy(scorers[l2][name], epsilon)
+            probabilities = policy.probabilities(narrow_test.contexts)
+            results[name + kind.removeprefix(base)] = {
+                "true": world.value(probabilities, test.contexts),
+                "l2": l2,
+                **importance_weighted(probabilities, test),
+            }
     chances = world.click_chances(test.contexts)
     best = (1.0 - epsilon) * chances.max(axis=1) + epsilon / (len(rates) - 1) * (
         chances.sum(axis=1) - chances.max(axis=1)

@@ -125,6 +125,46 @@ def _labels(*sizes: int) -> FloatArray:
     return np.repeat([1.0, 0.0], sizes)
 
 
+class AdRankers(NamedTuple):
+    """Rankers whose scores cannot be compared yet, and the examples that will align them."""
+
+    scale: Scale
+    weights: FloatArray
+    examples: tuple[AdExamples, ...]
+
+    def aligned(self, alignment: str) -> LinearScorer:
+        """Return the scorer whose ads are aligned by all of their examples."""
+        weights, offsets = np.zeros_like(self.weights), np.full(len(self.weights), -np.inf)
+        for ad, positives, negatives, _ in self.examples:
+            scores = np.concatenate([positives @ self.weights[ad], negatives @ self.weights[ad]])
+            slope, offsets[ad] = align(scores, _labels(len(positives), len(negatives)), alignment)
+            weights[ad] = slope * self.weights[ad]
+        return self.scale.scorer(weights, offsets)
+
+
+def descend_ads(
+    contexts: ArrayLike,
+    actions: ArrayLike,
+    rewards: ArrayLike,
+    *,
+    n_actions: int | None = None,
+    negatives_per_click: float | None = None,
+    no_click: str = "error",
+    seed: int = 0,
+    **settings: Any,
+) -> AdRankers:
+    """Fit the rankers of :func:`fit_rankers`, to be aligned in one way or several."""
+    table, ads, clicks, n_ads = check_log(contexts, actions, rewards, n_actions)
+    seed, scale = check_seed(seed), Scale.of(table)
+    weights = np.zeros((n_ads, table.shape[1]))
+    given = (scale.apply(table), ads, clicks, n_ads, negatives_per_click, no_click, seed)
+    examples = tuple(_examples(*given))
+    for one in examples:
+        fitted = fit_pairs(one.positives, one.sampled, seed=seed, ad=one.ad, **settings)
+        weights[one.ad] = fitted
+    return AdRankers(scale, weights, examples)
+
+
 def fit_rankers(
     contexts: ArrayLike,
     actions: ArrayLike,
@@ -174,19 +214,21 @@ def fit_rankers(
     >>> Greedy(scorer).best([[2.0, 0.0, 0.0], [-2.0, 0.0, 0.0]]).tolist()
     [0, 1]
     """
-    table, ads, clicks, n_ads = check_log(contexts, actions, rewards, n_actions)
     check_choice(alignment, "`alignment`", ALIGNMENTS)
-    seed, scale = check_seed(seed), Scale.of(table)
-    weights, offsets = np.zeros((n_ads, table.shape[1])), np.full(n_ads, -np.inf)
-    given = (scale.apply(table), ads, clicks, n_ads, negatives_per_click, no_click, seed)
-    for ad, positives, negatives, sampled in _examples(*given):
-        ranker = fit_pairs(
-            positives, sampled, loss=loss, l1=l1, l2=l2, n_steps=n_steps, seed=seed, ad=ad
-        )
-        scores = np.concatenate([positives @ ranker, negatives @ ranker])
-        slope, offsets[ad] = align(scores, _labels(len(positives), len(negatives)), alignment)
-        weights[ad] = slope * ranker
-    return scale.scorer(weights, offsets)
+    rankers = descend_ads(
+        contexts,
+        actions,
+        rewards,
+        n_actions=n_actions,
+        loss=loss,
+        l1=l1,
+        l2=l2,
+        n_steps=n_steps,
+        negatives_per_click=negatives_per_click,
+        no_click=no_click,
+        seed=seed,
+    )
+    return rankers.aligned(alignment)
 
 
 def fit_classifiers(
