@@ -99,9 +99,6 @@ class Odd(Policy):
     def probabilities(self, contexts):
         return np.full((len(contexts), 2), 0.5)
 
-    def arrays(self):
-        return {}
-
 
 def write(path, **arrays):
     with path.open("wb") as file:

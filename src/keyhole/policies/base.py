@@ -58,9 +58,9 @@ class Policy(ABC):
     def probabilities(self, contexts: ArrayLike) -> FloatArray:
         """Return the probability of each ad for each visitor; every row sums to 1."""
 
-    @abstractmethod
     def arrays(self) -> Arrays:
-        """Return the settings to save, as numbers."""
+        """Return the settings to save, as numbers; a scorer is saved beside them."""
+        return {}
 
 
 class Uniform(Policy):
@@ -120,9 +120,6 @@ class ScorePolicy(Policy):
         """Return the ad with the highest score for each visitor (ties: the lowest index)."""
         best: IntArray = np.argmax(self.scorer.scores(contexts), axis=1).astype(np.int64)
         return best
-
-    def arrays(self) -> Arrays:
-        return {}
 
 
 class Greedy(ScorePolicy):

@@ -43,12 +43,16 @@ def _fill_scores(trees: Trees, contexts: Any, scores: Any) -> None:
             for row in range(block, last):
                 scores[row, ad] = 0.0 if end > first else -np.inf
             for tree in range(first, end):
-                root = trees.tree_starts[tree]
+                root = np.uint64(trees.tree_starts[tree])  # unsigned: no test for negative ones
                 for row in range(block, last):
                     node = root
-                    while trees.feature[node] >= 0:
-                        goes_left = contexts[row, trees.feature[node]] <= trees.threshold[node]
-                        node = root + (trees.left[node] if goes_left else trees.right[node])
+                    feature = trees.feature[node]
+                    while feature >= 0:
+                        if contexts[np.uint64(row), np.uint64(feature)] <= trees.threshold[node]:
+                            node = root + np.uint64(trees.left[node])
+                        else:
+                            node = root + np.uint64(trees.right[node])
+                        feature = trees.feature[node]
                     scores[row, ad] += trees.value[node]
             for row in range(block, last):
                 if end > first:
