@@ -71,6 +71,14 @@ class AdSettings:
     negatives_per_click: float | None = None
 
 
+EVERYTHING, ONE_TO_TWO, ONE_TO_ONE = (
+    AdSettings(),
+    AdSettings(negatives_per_click=2.0),
+    AdSettings(negatives_per_click=1.0),
+)
+"""No sampling; the samples of figure 5.1; those of figure 5.2."""
+
+
 def load_classes(name: str = BUNDLED_SET) -> ClassData:
     """Return a data set: scikit-learn's bundled digits, or one of the UCI sets' files."""
     if name == BUNDLED_SET:
@@ -178,7 +186,7 @@ def positive_share(data: ClassData, *, seed: int = 0) -> dict[str, float]:
 
 def class_policies(
     data: ClassData,
-    settings: AdSettings = AdSettings(),  # noqa: B008 - it is frozen
+    settings: AdSettings = EVERYTHING,
     *,
     contenders: tuple[str, ...] = CONTENDERS,
     seed: int = 0,
@@ -222,7 +230,7 @@ def importance_weighted(
 
 def campaign_policies(
     campaign: str = "bank",
-    settings: AdSettings = AdSettings(negatives_per_click=1.0),  # noqa: B008 - it is frozen
+    settings: AdSettings = ONE_TO_ONE,
     *,
     shape: str = "linear",
     strength: float = 1.0,
