@@ -1,6 +1,5 @@
 """The command for logged data: evaluate."""
 
-import importlib
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from keyhole.lab.results import check_folder, write_atomically
 from keyhole.lab.values import save_values
 from keyhole.offline.bounds import BOUNDS
 from keyhole.offline.gate import NAMED, Evaluation, Line, evaluate
+from keyhole.policies import load_policy
 from keyhole.terminal import ERR, OUT, Json, escape, sentences, to_json
 
 _KEEP = 1
@@ -29,7 +29,7 @@ def _policy(text: str, option: str) -> Any:
         raise InvalidInput(
             f"{option} must be {', '.join(NAMED)} or the file of a saved policy, got {text!r}."
         )
-    return importlib.import_module("keyhole.policies").load_policy(Path(text))
+    return load_policy(Path(text))
 
 
 def _n_actions(given: int | None, policies: list[Any]) -> int | None:

@@ -1,17 +1,15 @@
 """keyhole evaluate, as a user meets it."""
 
-import importlib.util
 import json
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from keyhole import policies
 from keyhole.cli import app
 from keyhole.data import BanditLog, write_bandit_csv, write_bandit_parquet
 from keyhole.offline import evaluate
-
-HAS_POLICIES = importlib.util.find_spec("keyhole.policies") is not None
 
 
 def run(*arguments, code=0):
@@ -107,9 +105,7 @@ def test_bad_logs_name_their_line(tmp_path):
     assert "must differ to compare policies" in " ".join(result.stderr.split())
 
 
-@pytest.mark.skipif(not HAS_POLICIES, reason="keyhole.policies is not there yet")
 def test_a_saved_policy(path, log, tmp_path):
-    policies = importlib.import_module("keyhole.policies")
     weights = [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
     scorer = policies.LinearScorer(weights, [0.0, 0.0, 0.5])
     policy = policies.EpsilonGreedy(scorer, epsilon=0.2)

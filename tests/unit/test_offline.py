@@ -10,8 +10,6 @@ from keyhole.data import BanditLog, read_bandit
 from keyhole.errors import InvalidInput, UnknownName
 from keyhole.lab.spec import data_folder
 from keyhole.offline import (
-    Always,
-    Uniform,
     best_fixed_action,
     binomial_trials,
     clipped,
@@ -28,6 +26,7 @@ from keyhole.offline import (
     target_of,
 )
 from keyhole.offline.estimators import Bias, Estimate
+from keyhole.policies import Always, Uniform
 
 # Two contexts, three actions, rewards that differ in each.
 CHANCES = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])

@@ -24,17 +24,15 @@ from keyhole.offline.estimators import (
 from keyhole.offline.gate import Evaluation, best_fixed_action, evaluate
 from keyhole.offline.rankings import item_position, top_set
 from keyhole.offline.rewards import predict_rewards
-from keyhole.offline.target import Always, Target, Uniform, logged_target, target_of
+from keyhole.offline.target import Target, logged_target, target_of
 
 __all__ = [
     "BOUNDS",
     "ESTIMATORS",
-    "Always",
     "Diagnostics",
     "Estimate",
     "Evaluation",
     "Target",
-    "Uniform",
     "best_fixed_action",
     "betting",
     "binomial_trials",

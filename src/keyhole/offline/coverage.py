@@ -8,7 +8,8 @@ from keyhole.data.bandit import BanditLog
 from keyhole.errors import check_choice, check_integer
 from keyhole.offline.bounds import binomial_trials, clopper_pearson, lower_bound
 from keyhole.offline.estimators import importance_weighted
-from keyhole.offline.target import Always, target_of
+from keyhole.offline.target import target_of
+from keyhole.policies import Always
 
 
 @dataclass(frozen=True)

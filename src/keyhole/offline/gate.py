@@ -24,14 +24,8 @@ from keyhole.offline.estimators import (
     importance_weighted,
 )
 from keyhole.offline.rewards import predict_rewards
-from keyhole.offline.target import (
-    Always,
-    HasProbabilities,
-    Target,
-    Uniform,
-    logged_target,
-    target_of,
-)
+from keyhole.offline.target import HasProbabilities, Target, logged_target, target_of
+from keyhole.policies import Always, Uniform
 
 NAMED = ("uniform", "logged", "best-fixed")
 """Policies that need no file."""

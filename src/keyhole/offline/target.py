@@ -101,28 +101,3 @@ def logged_target(log: BanditLog) -> Target:
     did = np.zeros((len(log), log.n_actions))
     did[np.arange(len(log)), log.actions] = 1.0
     return Target(did, np.ones(len(log)), 1.0)
-
-
-class Uniform:
-    """Every action with the same probability."""
-
-    def __init__(self, n_actions: int) -> None:
-        self.n_actions = n_actions
-
-    def probabilities(self, contexts: FloatArray) -> FloatArray:
-        """Return 1 / n_actions everywhere."""
-        return np.full((len(contexts), self.n_actions), 1.0 / self.n_actions)
-
-
-class Always:
-    """One action whatever the context."""
-
-    def __init__(self, n_actions: int, action: int) -> None:
-        self.n_actions = n_actions
-        self.action = action
-
-    def probabilities(self, contexts: FloatArray) -> FloatArray:
-        """Return 1 for the action and 0 for the others."""
-        chosen = np.zeros((len(contexts), self.n_actions))
-        chosen[:, self.action] = 1.0
-        return chosen
