@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import KeyholeError
+from keyhole.lab.groups import draw_groups
 from keyhole.lab.results import Axes, Curve, write_atomically
 
 # Okabe & Ito: told apart by readers with any colour vision, and in print.
@@ -34,6 +35,8 @@ class Panel:
     first_x: int = 1
     log_x: bool = False
     log_y: bool = False
+    groups: Sequence[str] = ()
+    """What the points of the curves are measured on, where they are not joined by lines."""
 
 
 def check_figures() -> None:
@@ -58,7 +61,8 @@ def save_figure(
     figure.suptitle(title, fontsize=12)
     notes = [axes.better] if axes.better else []
     if any(len(curve.values) > 1 for panel in panels for curve in panel.curves):
-        notes.append("bands: two standard errors over the runs")
+        drawn = "bars" if any(panel.groups for panel in panels) else "bands"
+        notes.append(f"{drawn}: two standard errors over the runs")
     figure.supxlabel("; ".join(notes), fontsize=8, color="0.4")
     for index, panel in enumerate(panels):
         plot = figure.add_subplot(n_rows, n_columns, index + 1)
@@ -81,7 +85,10 @@ def _legend_beside(panels: Sequence[Panel]) -> bool:
 
 
 def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:
-    for colour, curve in zip(_cycle(len(panel.curves)), panel.curves, strict=True):
+    colours = _cycle(len(panel.curves))
+    if panel.groups:
+        draw_groups(plot, panel.groups, panel.curves, colours)
+    for colour, curve in [] if panel.groups else zip(colours, panel.curves, strict=True):
         shown = curve.x >= panel.first_x
         mean, error = curve.mean
         x, mean, error = curve.x[shown], mean[shown], error[shown]
@@ -99,7 +106,8 @@ def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:
         plot.set_title(panel.title, fontsize=10)
     if panel.log_x:
         plot.set_xscale("log")
-    plot.margins(x=0.0)
+    if not panel.groups:
+        plot.margins(x=0.0)
     if panel.log_y:
         plot.set_yscale("log")
     elif axes.from_zero:
