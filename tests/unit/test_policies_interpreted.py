@@ -14,7 +14,7 @@ for n_features in (1, 3, 8, 13):
     for options in ({}, {"l1": 0.05}, {"l1": 0.05, "l2": 0.0}, {"loss": "hinge"}):
         digest.update(fit_pairs(positives, negatives, n_steps=500, seed=3, **options).tobytes())
 visitors = rng.normal(size=(300, 3))
-ads, clicks = rng.integers(2, size=300), rng.integers(2, size=300)
+ads, clicks = rng.integers(2, size=(2, 300))
 rankers = OnlineRankers(2, 3, reservoir=10)
 rankers.learn(visitors, ads, clicks)
 for array in rankers.state:

@@ -185,6 +185,10 @@ def test_logs_that_cannot_be_used(name):
         fit(visitors, ads, clicks, n_actions=1)
     with pytest.raises(InvalidInput, match="actions must be integers from 0"):
         fit(visitors, ads - 0.5, clicks)
+    with pytest.raises(InvalidInput, match="actions must be integers from 0"):
+        fit(visitors, np.where(ads == 1, np.nan, 0), clicks)
+    with pytest.raises(InvalidInput, match="rewards must be 0 or 1"):
+        fit(visitors, ads, ["yes"] * 200)
     with pytest.raises(UnknownName, match="Did you mean 'never'"):
         fit(visitors, ads, clicks, no_click="nevr")
     with pytest.raises(InvalidInput, match="`negatives_per_click` must be a number above 0"):

@@ -8,6 +8,20 @@ from keyhole.draw import WORLD_STREAM, Draw, stream_of, uniforms
 from keyhole.errors import InvalidInput, check_seed
 
 
+def check_indices(values: ArrayLike, name: str) -> IntArray:
+    """Return a list of integers from 0, or raise."""
+    try:
+        given = np.asarray(values)
+        numbers = given.astype(np.float64)
+        whole = bool((np.isfinite(numbers) & (numbers == np.floor(numbers)) & (numbers >= 0)).all())
+    except (TypeError, ValueError):
+        whole = False
+    if not whole:
+        raise InvalidInput(f"{name} must be integers from 0.")
+    indices: IntArray = given.astype(np.int64)
+    return indices
+
+
 def bandit_feedback(
     features: ArrayLike, labels: ArrayLike, *, n_actions: int | None = None, seed: int = 0
 ) -> BanditLog:
@@ -25,15 +39,12 @@ def bandit_feedback(
     np.True_
     """
     table = np.ascontiguousarray(features, dtype=np.float64)
-    given = np.asarray(labels)
-    classes = given.astype(np.int64)
+    classes = check_indices(labels, "labels")
     if table.ndim != 2 or classes.shape != table.shape[:1] or not len(classes):
         raise InvalidInput(
             "features must be examples by features with one label each, got shapes "
             f"{table.shape} and {classes.shape}."
         )
-    if not (classes == given).all() or classes.min() < 0:
-        raise InvalidInput("labels must be integers from 0.")
     n_classes = int(classes.max()) + 1 if n_actions is None else n_actions
     if classes.max() >= n_classes:
         raise InvalidInput(f"labels must be below n_actions={n_classes}, got {classes.max()}.")

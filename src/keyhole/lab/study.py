@@ -113,9 +113,9 @@ def read_study(folder: Path, *, quick: bool = False) -> Study:
     shared = {name: entry.get(kind, {}) for name, entry in zip(names, entries, strict=True)}
     shorter = dict(content.get("quick", {})) if quick else {}
     drawn = [each for entry in content["curve"] for each in _over(entry, where)]
-    labels = [entry["label"] for entry in drawn]
+    several = {entry[field] for entry in drawn for field in ("label", "group") if field in entry}
     without = [
-        check_choice(name, f"without of quick in {where}", (*names, *labels))
+        check_choice(name, f"without of quick in {where}", (*names, *several))
         for name in shorter.pop("without", [])
     ]
     curves, left_out = [], {}
@@ -127,7 +127,7 @@ def read_study(folder: Path, *, quick: bool = False) -> Study:
         check_choice(panel, f"panel of curve {label!r} in {where}", names)
         fields = _merged(content.get(kind, {}), shared[panel], own, shorter)
         spec = KINDS[kind].read(fields, f"curve {label!r} in {where}")
-        if panel in without or label in without:
+        if {panel, label, group} & set(without):
             left_out[label] = "not played at the quick horizon"
         else:
             curves.append(CurveSpec(label, name, panel, spec, group))

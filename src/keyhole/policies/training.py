@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.data.convert import check_indices
 from keyhole.draw import Draw, uniforms
 from keyhole.errors import (
     FloatArray,
@@ -61,15 +62,16 @@ def check_log(
 ) -> tuple[FloatArray, IntArray, FloatArray, int]:
     """Return contexts, ads and clicks as arrays that fit together, or raise."""
     table = check_contexts(contexts)
-    given, clicks = np.asarray(actions), np.asarray(rewards, dtype=np.float64)
-    if not given.shape == clicks.shape == table.shape[:1] or not len(table):
+    ads = check_indices(actions, "actions")
+    try:
+        clicks = np.asarray(rewards, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput("rewards must be 0 or 1.") from None
+    if not ads.shape == clicks.shape == table.shape[:1] or not len(table):
         raise InvalidInput(
             "contexts, actions and rewards must have one row per impression, got shapes "
-            f"{table.shape}, {given.shape} and {clicks.shape}."
+            f"{table.shape}, {ads.shape} and {clicks.shape}."
         )
-    ads = given.astype(np.int64)
-    if not (ads == given).all() or ads.min() < 0:
-        raise InvalidInput("actions must be integers from 0.")
     n_ads = int(ads.max()) + 1 if n_actions is None else n_actions
     n_ads = check_integer(n_ads, "`n_actions`", at_least=1)
     if ads.max() >= n_ads:
