@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from keyhole.data.bandit import BanditLog
 from keyhole.draw import WORLD_STREAM, Draw, stream_of, uniforms
-from keyhole.errors import InvalidInput, check_seed
+from keyhole.errors import IntArray, InvalidInput, check_seed
 
 
 def check_indices(values: ArrayLike, name: str) -> IntArray:
