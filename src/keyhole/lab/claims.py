@@ -102,11 +102,15 @@ def _settles(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[
 
 
 def _slope(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
-    """Log-log slope of total regret is at most ``high``."""
-    curve = curves[claim["curve"]]
-    slope = log_log_slope(curve.x, curve.totals)
-    return slope.value <= claim["high"], (
-        f"slope {slope.value:.3f} in [{slope.low:.3f}, {slope.high:.3f}], at most {claim['high']:g}"
+    """Log-log slope of total regret is at most ``high``, of ``curve`` or of each of ``curves``."""
+    chosen = [curves[label] for label in claim.get("curves") or [claim["curve"]]]
+    slopes = [log_log_slope(curve.x, curve.totals) for curve in chosen]
+    holds = all(slope.value <= claim["high"] for slope in slopes)
+    steepest = max(range(len(slopes)), key=lambda index: slopes[index].value)
+    slope, which = slopes[steepest], f", {chosen[steepest].label}" if len(chosen) > 1 else ""
+    return holds, (
+        f"slope {slope.value:.3f} in [{slope.low:.3f}, {slope.high:.3f}], at most "
+        f"{claim['high']:g}{which}"
     )
 
 

@@ -70,8 +70,8 @@ def save_figure(
         if not beside:
             plot.legend(frameon=False, fontsize=9)
     if beside:
-        place = "outside right center"
-        figure.legend(entries.values(), entries, loc=place, frameon=False, fontsize=9)
+        handles, labels = list(entries.values()), list(entries)
+        figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=9)
     for ending in ("png", "svg"):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=ending, dpi=160)

@@ -12,7 +12,7 @@ from keyhole.lab.spec import BuiltGame, GameSpec, build, play_game
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import Game
 from keyhole.monitoring.hopeless import forced_regret
-from keyhole.worlds import WORLDS
+from keyhole.worlds import Hopeless
 
 SIDES = Axes(
     "round t",
@@ -105,7 +105,7 @@ def hopeless_constant(measure: str, *, pair: str, items: int, top: int) -> Fract
     0.014196960377
     """
     game = Game.of(measure, items, top)
-    sides = [WORLDS[_WORLD](n_items=items, pair=pair, side=side) for side in (0, 1)]
+    sides = [Hopeless(items, pair=pair, side=side) for side in (0, 1)]
     p, q = (_distribution(game, world) for world in sides)
     apart = np.array(p) - np.array(q)
     for action in range(len(game.feedback)):
@@ -117,7 +117,7 @@ def hopeless_constant(measure: str, *, pair: str, items: int, top: int) -> Fract
     return constant
 
 
-def _distribution(game: Game, world: Any) -> tuple[Fraction, ...]:
+def _distribution(game: Game, world: Hopeless) -> tuple[Fraction, ...]:
     """Return probabilities by outcome of a game, each the decimal number that it prints as."""
     chances = {
         tuple(int(grade) for grade in outcome): Fraction(repr(float(chance)))

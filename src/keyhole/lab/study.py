@@ -189,7 +189,9 @@ def _merged(*layers: dict[str, Any]) -> dict[str, Any]:
 def _line(entry: dict[str, Any], panels: list[str]) -> LineSpec:
     own = dict(entry)
     label = own.pop("label")
-    return LineSpec(label, own.pop("name", label), own.pop("panel", panels[0]), own.pop("kind"), own)
+    return LineSpec(
+        label, own.pop("name", label), own.pop("panel", panels[0]), own.pop("kind"), own
+    )
 
 
 def _panel(entry: dict[str, Any], kind: str, where: str) -> PanelSpec:
