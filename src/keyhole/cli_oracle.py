@@ -96,7 +96,11 @@ def classify_command(
         given = [measure is not None, check is not None, loss is not None or feedback is not None]
         if sum(given) != 1:
             raise InvalidInput("Exactly one of MEASURE, --check and --loss must be given.")
+        if measure is None and (items is not None or top is not None):
+            raise InvalidInput("--items and --top need a measure.")
         if check is not None:
+            if certificate is not None:
+                raise InvalidInput("--certificate writes what --check reads: give one of them.")
             _print_check(check, as_json)
             return
         if certificate is not None:
@@ -112,8 +116,16 @@ def classify_command(
         else:
             _print_answer(answer)
         if certificate is not None:  # the answer stands, whether it has a certificate or not
-            write_atomically(certificate, to_json(answer.certificate()).encode())
-            ERR.print(f"The proof is in {escape(str(certificate))}.", soft_wrap=True)
+            _write_certificate(answer, certificate)
+
+
+def _write_certificate(answer: Classification, path: Path) -> None:
+    try:
+        proof = answer.certificate()
+    except InvalidInput as error:
+        raise InvalidInput(f"No certificate was written: {error}") from None
+    write_atomically(path, to_json(proof).encode())
+    ERR.print(f"The proof is in {escape(str(path))}.", soft_wrap=True)
 
 
 def _classify_files(loss: Path | None, feedback: Path | None) -> Classification:
@@ -137,7 +149,8 @@ def _read_matrix(path: Path) -> list[list[str]]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = [[entry.strip() for entry in row] for row in csv.reader(file) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidInput(f"{path} must be a readable .csv file: {error}.") from None
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"{path} must be a readable .csv file: {why}.") from None
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise InvalidInput(
@@ -188,7 +201,8 @@ def _print_check(path: Path, as_json: bool) -> None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{path} must be a certificate in a JSON file: {error}.") from None
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"{path} must be a certificate in a JSON file: {why}.") from None
     if not isinstance(content, dict):
         raise InvalidInput(f"{path} must be a certificate in a JSON file: it holds no object.")
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import keyhole.monitoring
 from keyhole.compiled import source_stamp
+from keyhole.errors import InvalidInput
 from keyhole.game import n_cores
 from keyhole.lab.results import write_atomically
 from keyhole.measures import measure as named_measure
@@ -33,6 +34,7 @@ SHORT = {"T": "T", "T^(2/3)": "T^2/3", "T^(1/2)": "T^1/2", "0": "0", "unknown": 
 # minutes. The linear programs behind a constant take longer still.
 _ENUMERATED = 30_000
 _WITH_CONSTANTS = 4_000
+_MOST_ACROSS = 150
 
 Done = Callable[[int], None]
 """Called with the number of cells just finished."""
@@ -93,6 +95,11 @@ def columns_of(
     measures: Sequence[str], items: Sequence[int], grades: Sequence[int]
 ) -> list[Column]:
     """Return the columns of an atlas, each once, or raise where one makes no sense."""
+    if sum(set(items)) > _MOST_ACROSS:
+        raise InvalidInput(
+            f"items must add up to at most {_MOST_ACROSS} columns of a figure, got "
+            f"{sum(set(items))}."
+        )
     found = [Column(*each) for each in itertools.product(measures, items, grades)]
     for column in found:
         check_game(column.measure, column.items, 1, column.grades)

@@ -49,7 +49,7 @@ def save_atlas(folder: Path, atlas: Atlas) -> None:
         plot = figure.add_subplot(n_rows, n_columns, index + 1)
         shown = [cell for cell in atlas.cells if cell.grades == number]
         _draw(plot, shown, measures, left, width)
-        plot.set_title(grades_in_words(number), fontsize=10, pad=22)
+        plot.set_title(grades_in_words(number), fontsize=10.5, pad=33)
     _legend(figure, atlas)
     for ending in ("png", "svg"):
         buffer = io.BytesIO()
@@ -89,9 +89,11 @@ def _draw(
     places = [(left[m] + k - 0.5, str(k)) for m in left for k in range(1, m + 1)]
     plot.set_xticks([x for x, _ in places], [k for _, k in places], fontsize=7)
     plot.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
+    above = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
     for m, start in left.items():
-        plot.text(start + m / 2, -0.9, f"m = {m}", ha="center", va="bottom", fontsize=8.5)
-    plot.text(-0.1, -0.42, "k =", ha="right", va="center", fontsize=7)
+        middle = (start + m / 2, 1.0)
+        plot.annotate(f"m = {m}", middle, (0, 17), **above, ha="center", fontsize=8.5)
+    plot.annotate("k =", (0.0, 1.0), (-6, 5), **above, ha="right", fontsize=7)
     plot.spines[:].set_visible(False)
 
 
