@@ -17,12 +17,14 @@ from keyhole.lab.study import find_study, list_studies, papers_folder
 KEYS = [
     "ailon-thm3.1", "thesis-fig3.1", "thesis-fig3.2", "thesis-fig3.3", "top1-fig1", "top1-fig2",
 ]  # fmt: skip
+ORACLE_KEYS = ["hopeless-ndcg"]  # test_hopeless.py
 LIST_KEYS = ["thesis-fig2.1", "thesis-fig2.2", "thesis-fig3.4", "thesis-fig3.5"]  # test_lists.py
 
 
 def test_every_paper_is_there():
-    assert sorted(list_studies()) == sorted([*KEYS, *LIST_KEYS])
-    for key in [*KEYS, *LIST_KEYS]:
+    everything = [*KEYS, *ORACLE_KEYS, *LIST_KEYS]
+    assert sorted(list_studies()) == sorted(everything)
+    for key in everything:
         assert (papers_folder() / key / "README.md").read_text().startswith(f"# {key}")
         kinds = {claim["kind"] for claim in find_study(key).claims}
         assert kinds <= set(CLAIMS)
@@ -93,6 +95,7 @@ CURVES = {
     "high": _curve("high", [3, 90], [3, 91]),
 }
 LINES = {"line": _curve("line", [5, 50])}
+SMALL = {"world": "hopeless", "items": 3, "top": 1}
 
 
 @pytest.mark.parametrize(
@@ -113,6 +116,13 @@ LINES = {"line": _curve("line", [5, 50])}
         ({"kind": "falls", "curve": "high", "from": 10, "factor": 0.5}, False),
         ({"kind": "slope", "curve": "low", "high": 0.5}, True),
         ({"kind": "slope", "curve": "high", "high": 0.5}, False),
+        ({"kind": "slope", "curves": ["low"], "high": 0.5}, True),
+        ({"kind": "slope", "curves": ["low", "high"], "high": 0.5}, False),
+        ({"kind": "over-line", "curves": ["high"], "line": "line", "from": 100}, True),
+        ({"kind": "over-line", "curves": ["high"], "line": "line", "from": 10}, False),
+        ({"kind": "over-line", "curves": ["high", "low"], "line": "line", "from": 100}, False),
+        ({"kind": "refused", "rankers": ["ftpl", "hedge"], "game": SMALL}, True),
+        ({"kind": "refused", "rankers": ["ftpl", "random"], "game": SMALL}, False),
         ({"kind": "under-line", "curve": "low", "line": "line"}, True),
         ({"kind": "under-line", "curve": "high", "line": "line"}, False),
         ({"kind": "on-line", "curve": "low", "line": "line", "errors": 3.0}, False),
