@@ -105,6 +105,8 @@ def classify_command(
             return
         if certificate is not None:
             check_folder(certificate.parent)
+            if certificate.is_dir():
+                raise InvalidInput(f"--certificate must be a file, got the folder {certificate}.")
         if measure is None:
             answer = _classify_files(loss, feedback)
         elif items is None or top is None:

@@ -132,6 +132,7 @@ def test_a_game_of_ones_own(tmp_path):
         ("--loss x.csv", "--loss and --feedback must be given together."),
         ("--check nowhere.json", "nowhere.json must be a certificate in a JSON file: No such file"),
         ("--check x.json --certificate y.json", "give one of them."),
+        ("NDCG --items 4 --top 2 --certificate .", "--certificate must be a file, got the folder"),
         ("--loss x.csv --feedback y.csv --top 2", "--items and --top need a measure."),
     ],
 )  # fmt: skip
