@@ -12,6 +12,7 @@ from rich.table import Table
 import keyhole
 from keyhole.cli_lists import learn_command, rank_command
 from keyhole.cli_logs import evaluate_command
+from keyhole.cli_oracle import AtlasCommand, atlas_command, classify_command
 from keyhole.contracts import options_of
 from keyhole.lab.figure import Panel, check_figures, save_figure
 from keyhole.lab.groups import table_of
@@ -336,3 +337,5 @@ def reproduce_command(
 app.command(name="learn")(learn_command)
 app.command(name="rank")(rank_command)
 app.command(name="evaluate")(evaluate_command)
+app.command(name="classify")(classify_command)
+app.command(name="atlas", cls=AtlasCommand)(atlas_command)

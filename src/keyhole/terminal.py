@@ -48,18 +48,20 @@ def sentences(interrupted: str = "Interrupted; nothing was written.") -> Iterato
 
 
 @contextmanager
-def progress_bar(title: str, total: int, quiet: bool) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error while rounds are played."""
+def progress_bar(
+    title: str, total: int, quiet: bool, unit: str = "rounds"
+) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on standard error while rounds are played, or other units of work."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("rounds"),
+        TextColumn(unit),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=ERR, disable=quiet) as bar:
-        task = bar.add_task(f"{title} (compiling)", total=total)
+        task = bar.add_task(f"{title} (starting)", total=total)
 
         def advance(n_rounds: int) -> None:
             bar.update(task, advance=n_rounds, description=title)

@@ -17,14 +17,15 @@ from keyhole.lab.study import find_study, list_studies, papers_folder
 KEYS = [
     "ailon-thm3.1", "thesis-fig3.1", "thesis-fig3.2", "thesis-fig3.3", "top1-fig1", "top1-fig2",
 ]  # fmt: skip
+ORACLE_KEYS = ["hopeless-ndcg"]  # test_hopeless.py
 LIST_KEYS = ["thesis-fig2.1", "thesis-fig2.2", "thesis-fig3.4", "thesis-fig3.5"]  # test_lists.py
 AD_KEYS = ["thesis-fig5.1", "thesis-fig5.2", "thesis-table5.1"]  # test_ads.py
-OTHERS = [*LIST_KEYS, *AD_KEYS]
 
 
 def test_every_paper_is_there():
-    assert sorted(list_studies()) == sorted([*KEYS, *OTHERS])
-    for key in [*KEYS, *OTHERS]:
+    everything = [*KEYS, *ORACLE_KEYS, *LIST_KEYS, *AD_KEYS]
+    assert sorted(list_studies()) == sorted(everything)
+    for key in everything:
         assert (papers_folder() / key / "README.md").read_text().startswith(f"# {key}")
         kinds = {claim["kind"] for claim in find_study(key).claims}
         assert kinds <= set(CLAIMS)
@@ -95,6 +96,7 @@ CURVES = {
     "high": _curve("high", [3, 90], [3, 91]),
 }
 LINES = {"line": _curve("line", [5, 50])}
+SMALL = {"world": "hopeless", "items": 3, "top": 1}
 
 
 @pytest.mark.parametrize(
@@ -117,6 +119,13 @@ LINES = {"line": _curve("line", [5, 50])}
         ({"kind": "mostly", "curves": ["high", "low"], "share": 0.5}, False),
         ({"kind": "slope", "curve": "low", "high": 0.5}, True),
         ({"kind": "slope", "curve": "high", "high": 0.5}, False),
+        ({"kind": "slope", "curves": ["low"], "high": 0.5}, True),
+        ({"kind": "slope", "curves": ["low", "high"], "high": 0.5}, False),
+        ({"kind": "over-line", "curves": ["high"], "line": "line", "from": 100}, True),
+        ({"kind": "over-line", "curves": ["high"], "line": "line", "from": 10}, False),
+        ({"kind": "over-line", "curves": ["high", "low"], "line": "line", "from": 100}, False),
+        ({"kind": "refused", "rankers": ["ftpl", "hedge"], "game": SMALL}, True),
+        ({"kind": "refused", "rankers": ["ftpl", "random"], "game": SMALL}, False),
         ({"kind": "under-line", "curve": "low", "line": "line"}, True),
         ({"kind": "under-line", "curve": "high", "line": "line"}, False),
         ({"kind": "on-line", "curve": "low", "line": "line", "errors": 3.0}, False),

@@ -9,6 +9,7 @@ import typer.main
 from keyhole.cli import app
 from keyhole.contracts import options_of
 from keyhole.data.campaign import SHAPES
+from keyhole.lab import atlas
 from keyhole.lab.claims import CLAIMS
 from keyhole.lab.kinds import KINDS
 from keyhole.lab.lines import LINES
@@ -72,3 +73,10 @@ def test_links_between_pages_lead_somewhere():
 def test_the_readme_names_every_page():
     readme = (ROOT / "README.md").read_text()
     assert [name for name in DOCS if f"docs/{name}" not in readme] == []
+
+
+def test_the_atlas_of_the_docs_is_what_the_command_writes(tmp_path, monkeypatch):
+    monkeypatch.setattr(atlas, "_ENUMERATED", 400)  # what else can be enumerated, tests are of
+    columns = atlas.columns_of(atlas.MEASURES, (3, 4, 5), (2, 3))
+    table = atlas.atlas_markdown(atlas.make_atlas(columns, tmp_path, workers=1))
+    assert table in DOCS["learnability.md"]

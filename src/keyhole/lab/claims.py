@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import InvalidInput, check_choice
+from keyhole.errors import FeedbackTooSmall, InvalidInput, NotObservable, check_choice
 from keyhole.lab.results import Curve
+from keyhole.lab.spec import GameSpec, build, play_game
 from keyhole.trace import Estimate, log_log_slope
 
 _ERRORS = 2.0
@@ -101,12 +102,58 @@ def _settles(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[
 
 
 def _slope(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
-    """Log-log slope of total regret is at most ``high``."""
-    curve = curves[claim["curve"]]
-    slope = log_log_slope(curve.x, curve.totals)
-    return slope.value <= claim["high"], (
-        f"slope {slope.value:.3f} in [{slope.low:.3f}, {slope.high:.3f}], at most {claim['high']:g}"
+    """Log-log slope of total regret is at most ``high``, of ``curve`` or of each of ``curves``."""
+    chosen = [curves[label] for label in claim.get("curves") or [claim["curve"]]]
+    slopes = [log_log_slope(curve.x, curve.totals) for curve in chosen]
+    holds = all(slope.value <= claim["high"] for slope in slopes)
+    steepest = max(range(len(slopes)), key=lambda index: slopes[index].value)
+    slope, which = slopes[steepest], f", {chosen[steepest].label}" if len(chosen) > 1 else ""
+    return holds, (
+        f"slope {slope.value:.3f} in [{slope.low:.3f}, {slope.high:.3f}], at most "
+        f"{claim['high']:g}{which}"
     )
+
+
+def _over_line(
+    claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]
+) -> Any:
+    """No curve is below a line, by more than standard errors, from round ``from`` on."""
+    chosen, line = [curves[label] for label in claim["curves"]], lines[claim["line"]]
+    errors = claim.get("errors", _ERRORS)
+    late = line.x >= claim["from"]
+    if not late.any() or not all(np.array_equal(curve.x, line.x) for curve in chosen):
+        raise InvalidInput(f"The curves of claim {claim['text']!r} must share checkpoints.")
+    least, lowest = math.inf, ""
+    holds = True
+    for curve in chosen:
+        mean, error = curve.mean
+        gap = (mean - line.values[0])[late]
+        slack = errors * np.nan_to_num(error)[late]
+        holds &= bool((gap + slack >= 0.0).all())
+        if gap.min() < least:
+            at = np.flatnonzero(late)[gap.argmin()]
+            least = float(gap.min())
+            value = _shown(Estimate(float(mean[at]), float(error[at])))
+            lowest = f"{curve.label} with {value} at round {line.x[at]}"
+    return holds, (
+        f"over {int(late.sum())} checkpoints from round {claim['from']} the lowest of "
+        f"{len(chosen)} is {lowest}, the line {line.values[0, -1]:.5g} (less {errors:g} standard "
+        f"errors)"
+    )
+
+
+def _refused(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """None of ``rankers`` can play ``game``: they need more than is shown, and say so."""
+    reasons = []
+    for ranker in claim["rankers"]:
+        fields = {**claim["game"], "ranker": ranker, "rounds": 1}
+        try:
+            play_game(build(GameSpec.of(fields, f"claim {claim['text']!r}")))
+        except (FeedbackTooSmall, NotObservable) as error:
+            reasons.append(f"{ranker}: {error}")
+        else:
+            return False, f"{ranker} plays"
+    return True, " ".join(reasons)
 
 
 def _under_line(
@@ -151,6 +198,8 @@ CLAIMS: dict[str, Callable[..., Any]] = {
     "slope": _slope,
     "under-line": _under_line,
     "on-line": _on_line,
+    "over-line": _over_line,
+    "refused": _refused,
 }
 
 

@@ -37,6 +37,8 @@ class Panel:
     log_y: bool = False
     groups: Sequence[str] = ()
     """What the points of the curves are measured on, where they are not joined by lines."""
+    measure: str = ""
+    """What is measured here, where it is not the same in all panels."""
 
 
 def check_figures() -> None:
@@ -64,13 +66,15 @@ def save_figure(
         drawn = "bars" if any(panel.groups for panel in panels) else "bands"
         notes.append(f"{drawn}: two standard errors over the runs")
     figure.supxlabel("; ".join(notes), fontsize=8, color="0.4")
+    entries: dict[str, Any] = {}
     for index, panel in enumerate(panels):
         plot = figure.add_subplot(n_rows, n_columns, index + 1)
-        _draw(plot, panel, axes, measure)
+        _draw(plot, panel, axes, panel.measure or measure)
+        entries |= dict(zip(*plot.get_legend_handles_labels()[::-1], strict=True))
         if not beside:
             plot.legend(frameon=False, fontsize=9)
     if beside:
-        handles, labels = plot.get_legend_handles_labels()
+        handles, labels = list(entries.values()), list(entries)
         figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=9)
     for ending in ("png", "svg"):
         buffer = io.BytesIO()
@@ -80,8 +84,12 @@ def save_figure(
 
 def _legend_beside(panels: Sequence[Panel]) -> bool:
     """Return whether one legend serves all panels, beside them: there it hides nothing."""
-    names = {tuple(curve.label for curve in (*panel.curves, *panel.lines)) for panel in panels}
-    return len(names) == 1 and (len(panels) > 1 or len(next(iter(names))) > _MOST_INSIDE)
+    curves = {tuple(curve.label for curve in panel.curves) for panel in panels}
+    lines = {tuple(line.label for line in panel.lines) for panel in panels if panel.lines}
+    if len(curves) > 1 or len(lines) > 1:
+        return False
+    n_names = sum(len(names) for group in (curves, lines) for names in group)
+    return len(panels) > 1 or n_names > _MOST_INSIDE
 
 
 def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from keyhole.lab.ad_studies import AdSpec, ad_axes, build_ads, play_ads
 from keyhole.lab.lists import ListSpec, build_lists, list_axes, play_lists
 from keyhole.lab.results import REGRET, Axes, Curve
+from keyhole.lab.sides import SIDES, SidesSpec, build_sides, play_sides
 from keyhole.lab.spec import BuiltGame, GameSpec, build, play_game
 
 Report = Callable[[int], None] | None
@@ -65,6 +66,7 @@ def _play_game(label: str, game: BuiltGame, report: Report) -> Curve:
 
 KINDS: dict[str, Kind] = {
     "game": Kind(GameSpec.of, build, _play_game, lambda _: REGRET),
+    "sides": Kind(SidesSpec.of, build_sides, play_sides, lambda _: SIDES),
     "lists": Kind(ListSpec.of, build_lists, play_lists, list_axes, ListSpec.on_files),
     "ads": Kind(AdSpec.of, build_ads, play_ads, ad_axes),
 }

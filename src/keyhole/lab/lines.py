@@ -6,6 +6,7 @@ import numpy as np
 
 from keyhole.bounds import blocks, choices, ftpl
 from keyhole.errors import FloatArray, IntArray
+from keyhole.lab.sides import hopeless_constant
 
 
 def choice_bound(rounds: IntArray, *, items: int, chosen: int | None = None) -> FloatArray:
@@ -29,8 +30,16 @@ def top_k_bound(rounds: IntArray, *, items: int, top: int = 1, measure: str = "D
     return np.array(totals) / rounds
 
 
+def hopeless_line(
+    rounds: IntArray, *, pair: str, items: int, top: int = 1, measure: str = "NDCG"
+) -> FloatArray:
+    """X3, X4: what any ranker loses per round, as a mean over the two sides of a pair."""
+    return np.full(len(rounds), float(hopeless_constant(measure, pair=pair, items=items, top=top)))
+
+
 LINES: dict[str, Callable[..., FloatArray]] = {
     "choice-bound": choice_bound,
     "uniform-choice": uniform_choice,
     "top-k-bound": top_k_bound,
+    "hopeless-constant": hopeless_line,
 }

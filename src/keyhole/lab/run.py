@@ -93,24 +93,26 @@ def _write(result: Reproduction, lines: dict[str, Curve], folder: Path) -> None:
     study = result.study
     panels = []
     for panel in study.panels:
+        drawn = [c for c in study.in_panel(panel.name) if c.label in result.curves]
+        shown = [replace(result.curves[curve.label], label=curve.name) for curve in drawn]
         groups: tuple[str, ...] = ()
-        shown = [
-            replace(result.curves[curve.label], label=curve.name)
-            for curve in study.in_panel(panel.name)
-            if curve.label in result.curves
-        ]
         if study.is_grouped:
-            groups, shown = grouped(study.in_panel(panel.name), result.curves)
+            groups, shown = grouped(drawn, result.curves)
         if shown:
             panels.append(
                 Panel(
                     panel.title,
                     shown,
-                    [lines[s.label] for s in study.lines if s.panel == panel.name],
+                    [
+                        replace(lines[s.label], label=s.name)
+                        for s in study.lines
+                        if s.panel == panel.name
+                    ],
                     panel.first_x,
                     panel.log_x,
                     panel.log_y,
-                    groups=groups,
+                    groups,
+                    drawn[0].spec.measure,
                 )
             )
     measure = study.curves[0].spec.measure

@@ -29,9 +29,10 @@ class CurveSpec:
 
 @dataclass(frozen=True)
 class LineSpec:
-    """One bound or closed form of a figure."""
+    """One bound or closed form of a figure, labelled and named as curves are."""
 
     label: str
+    name: str
     panel: str
     kind: str
     options: dict[str, Any]
@@ -235,7 +236,10 @@ def _merged(*layers: dict[str, Any]) -> dict[str, Any]:
 
 def _line(entry: dict[str, Any], panels: list[str]) -> LineSpec:
     own = dict(entry)
-    return LineSpec(own.pop("label"), own.pop("panel", panels[0]), own.pop("kind"), own)
+    label = own.pop("label")
+    return LineSpec(
+        label, own.pop("name", label), own.pop("panel", panels[0]), own.pop("kind"), own
+    )
 
 
 def _panel(entry: dict[str, Any], kind: str, where: str) -> PanelSpec:

@@ -1,0 +1,278 @@
+"""The atlas: which measures can be learnt from the top k, for many games at once."""
+
+import csv
+import hashlib
+import io
+import itertools
+import json
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+
+import keyhole.monitoring
+from keyhole.compiled import source_stamp
+from keyhole.errors import InvalidInput
+from keyhole.game import n_cores
+from keyhole.lab.results import write_atomically
+from keyhole.measures import measure as named_measure
+from keyhole.monitoring import RATES, Game, rule_for, solve_game
+from keyhole.monitoring.games import check_game, is_enumerable
+from keyhole.monitoring.hopeless import best_witness
+
+MEASURES = (
+    "SumLoss", "PairwiseLoss", "InversionLoss", "DCG", "DCG@2", "Precision@1", "Precision@2",
+    "NDCG", "NDCG@2", "AP", "AUC", "RR", "ERR", "Recall@1", "Recall@2",
+)  # fmt: skip
+"""Measures of the atlas where none are named."""
+SHORT = {"T": "T", "T^(2/3)": "T^2/3", "T^(1/2)": "T^1/2", "0": "0", "unknown": "?"}
+"""Rates as cells show them."""
+
+# Most rankings times relevance vectors: five items of three grades take seconds, six of two
+# minutes. The linear programs behind a constant take longer still.
+_ENUMERATED = 30_000
+_WITH_CONSTANTS = 4_000
+_MOST_ACROSS = 150
+
+Done = Callable[[int], None]
+"""Called with the number of cells just finished."""
+
+
+@dataclass(frozen=True, order=True)
+class Column:
+    """A measure on lists of one length and number of grades: a cell for each k."""
+
+    measure: str
+    items: int
+    grades: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The class of one game.
+
+    ``by_rule`` is what the rule says, whatever the source; ``constant`` is the regret per
+    round that a hopeless game forces, where it was computed.
+    """
+
+    measure: str
+    items: int
+    top: int
+    grades: int
+    class_: str
+    source: str | None
+    exact: bool
+    constant: float | None
+    by_rule: str
+
+    @property
+    def rate(self) -> str:
+        """The order of the regret in the number of rounds T."""
+        return RATES[self.class_]
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether enumeration and a rule both answer, and differ."""
+        return self.by_rule not in (self.class_, "unknown")
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """All cells, and how many of them were finished before."""
+
+    cells: tuple[Cell, ...]
+    n_resumed: int = 0
+
+    @property
+    def disputed(self) -> list[Cell]:
+        """Cells where a rule and enumeration disagree."""
+        return [cell for cell in self.cells if cell.is_disputed]
+
+
+def columns_of(
+    measures: Sequence[str], items: Sequence[int], grades: Sequence[int]
+) -> list[Column]:
+    """Return the columns of an atlas, each once, or raise where one makes no sense."""
+    if sum(set(items)) > _MOST_ACROSS:
+        raise InvalidInput(
+            f"items must add up to at most {_MOST_ACROSS} columns of a figure, got "
+            f"{sum(set(items))}."
+        )
+    found = [Column(*each) for each in itertools.product(measures, items, grades)]
+    for column in found:
+        check_game(column.measure, column.items, 1, column.grades)
+    return list(dict.fromkeys(found))
+
+
+def fill_column(column: Column) -> list[Cell]:
+    """Classify the games of a column: by enumeration if they are small, otherwise by rule.
+
+    Examples
+    --------
+    >>> [cell.rate for cell in fill_column(Column("NDCG", 1000, 2))][-3:]
+    ['T', 'T^(2/3)', 'T^(1/2)']
+    """
+    name, n_items, grades = astuple(column)
+    rule = rule_for(named_measure(name), n_items, grades)
+    cells = []
+    for k in range(1, n_items + 1):
+        by_rule = "unknown" if rule is None else rule.class_at(k)
+        cell = Cell(name, n_items, k, grades, by_rule, None, False, None, by_rule)
+        if is_enumerable(n_items, grades, _ENUMERATED):
+            cell = _enumerated(cell)
+        elif by_rule != "unknown":
+            cell = replace(cell, source="rule", exact=True)
+        cells.append(cell)
+    return cells
+
+
+def _enumerated(cell: Cell) -> Cell:
+    solution = solve_game(Game.of(cell.measure, cell.items, cell.top, cell.grades))
+    constant = None
+    if solution.class_ == "hopeless" and is_enumerable(cell.items, cell.grades, _WITH_CONSTANTS):
+        witness = best_witness(solution.game)
+        constant = None if witness is None else float(witness.constant)
+    return replace(
+        cell,
+        class_=solution.class_,
+        source="enumeration",
+        exact=solution.is_exact,
+        constant=constant,
+    )
+
+
+# --------------------------------------------------------------------------- many at once
+
+
+@cache
+def code_stamp() -> str:
+    """Return a digest of all code that cells depend on."""
+    digest = hashlib.sha256(source_stamp().encode())
+    for path in sorted([Path(__file__), *Path(keyhole.monitoring.__path__[0]).glob("*.py")]):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+class ColumnStore:
+    """Finished columns, found again only where the code is the same."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def _path(self, column: Column) -> Path:
+        text = json.dumps([*astuple(column), code_stamp()])
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+
+    def load(self, column: Column) -> list[Cell] | None:
+        """Return the cells of a column that has been finished, or None."""
+        try:
+            return [Cell(**fields) for fields in json.loads(self._path(column).read_bytes())]
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def save(self, column: Column, cells: list[Cell]) -> None:
+        """Keep a finished column."""
+        content = json.dumps([asdict(cell) for cell in cells])
+        write_atomically(self._path(column), content.encode())
+
+
+def make_atlas(
+    columns: Sequence[Column], folder: Path, done: Done | None = None, workers: int | None = None
+) -> Atlas:
+    """Return the cells of all columns, made on all cores and kept in ``folder`` as they finish."""
+    store = ColumnStore(folder)
+    found = {column: store.load(column) for column in columns}
+    finished = {column: cells for column, cells in found.items() if cells is not None}
+    n_resumed = sum(len(cells) for cells in finished.values())
+    if done is not None:
+        done(n_resumed)
+    # The longest first, so that no core is left alone with one of them at the end.
+    missing = sorted((c for c in columns if c not in finished), key=_size, reverse=True)
+    for column, cells in _filled(missing, workers or n_cores()):
+        store.save(column, cells)
+        finished[column] = cells
+        if done is not None:
+            done(len(cells))
+    return Atlas(tuple(cell for column in columns for cell in finished[column]), n_resumed)
+
+
+def _size(column: Column) -> float:
+    small = is_enumerable(column.items, column.grades, _ENUMERATED)
+    return (column.grades * column.items) ** column.items if small else 0
+
+
+def _filled(columns: list[Column], workers: int) -> Iterator[tuple[Column, list[Cell]]]:
+    if workers == 1 or sum(_size(column) > 0 for column in columns) <= 1:
+        yield from ((column, fill_column(column)) for column in columns)
+        return
+    # Processes: the work is in Python's own fractions. Spawned: compiled code has threads.
+    with multiprocessing.get_context("spawn").Pool(workers, _leave_interrupts) as pool:
+        yield from pool.imap_unordered(_fill, columns)
+
+
+def _fill(column: Column) -> tuple[Column, list[Cell]]:
+    return column, fill_column(column)
+
+
+def _leave_interrupts() -> None:
+    """Let the process that started this one deal with Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+# --------------------------------------------------------------------------- tables
+
+
+def atlas_csv(atlas: Atlas) -> bytes:
+    """Return all cells as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    heads = [field.name.rstrip("_") for field in fields(Cell)]
+    heads.insert(heads.index("source"), "rate")
+    heads.remove("by_rule")
+    writer.writerow(heads)
+    for cell in atlas.cells:
+        values = {**asdict(cell), "class": cell.class_, "rate": cell.rate}
+        values["exact"] = str(cell.exact).lower()
+        writer.writerow(["" if values[head] is None else values[head] for head in heads])
+    return text.getvalue().encode()
+
+
+def atlas_markdown(atlas: Atlas) -> str:
+    """Return one table per number of grades: a row per measure, a column per m with all its k.
+
+    Examples
+    --------
+    >>> print(atlas_markdown(Atlas(tuple(fill_column(Column("NDCG", 4, 2))))))
+    Two grades:
+    <BLANKLINE>
+    | measure | m = 4 |
+    |---|---|
+    | NDCG | T, T, T^2/3, T^1/2 |
+    <BLANKLINE>
+    """
+    rows: dict[tuple[int, str, int], list[str]] = {}
+    for cell in atlas.cells:
+        key = (cell.grades, cell.measure, cell.items)
+        rows.setdefault(key, []).append(SHORT[cell.rate])
+    measures = list(dict.fromkeys(cell.measure for cell in atlas.cells))
+    items = sorted({cell.items for cell in atlas.cells})
+    parts = []
+    for grades in sorted({cell.grades for cell in atlas.cells}):
+        lines = [
+            f"{grades_in_words(grades)}:\n",
+            f"| measure | {' | '.join(f'm = {m}' for m in items)} |",
+            "|---" * (len(items) + 1) + "|",
+        ]
+        for name in measures:
+            row = [", ".join(rows.get((grades, name, m), [])) for m in items]
+            lines.append(f"| {name} | {' | '.join(row)} |")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def grades_in_words(grades: int) -> str:
+    """Return ``Two grades`` and the like."""
+    words = {2: "Two", 3: "Three", 4: "Four", 5: "Five"}
+    return f"{words.get(grades, grades)} grades"
