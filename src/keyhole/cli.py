@@ -13,10 +13,17 @@ import keyhole
 from keyhole.cli_lists import learn_command, rank_command
 from keyhole.contracts import options_of
 from keyhole.lab.figure import Panel, check_figures, save_figure
-from keyhole.lab.results import Curve, check_folder, curves_csv, summary, write_atomically
-from keyhole.lab.run import play_game, reproduce
-from keyhole.lab.spec import GameSpec, build
-from keyhole.lab.study import find_study, list_studies
+from keyhole.lab.results import (
+    REGRET,
+    Curve,
+    check_folder,
+    curves_csv,
+    summary,
+    write_atomically,
+)
+from keyhole.lab.run import reproduce
+from keyhole.lab.spec import GameSpec, build, play_game
+from keyhole.lab.study import find_study, list_studies, on_files
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import RANKERS, SUBROUTINES
 from keyhole.rankers.contextual import CONTEXTUAL_RANKERS
@@ -175,9 +182,10 @@ def play_command(
         if folder is not None:
             title = f"{games[0].measure.label}, {games[0].world.n_items} items, {spec.world}"
             write_atomically(folder / "results.json", to_json(record).encode())
-            write_atomically(folder / "curves.csv", curves_csv(curves))
+            write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
             if any(result["average_regret"] is not None for result in results):
-                save_figure(folder, "regret", title, [Panel("", curves)], games[0].measure.label)
+                panels, label = [Panel("", curves)], games[0].measure.label
+                save_figure(folder, "regret", title, panels, REGRET, label)
         if as_json:
             sys.stdout.write(to_json(record))
             return
@@ -269,6 +277,15 @@ def reproduce_command(
     out: Annotated[
         Path, typer.Option(help="Folder for the figure, the curves and the verdicts.")
     ] = Path("out"),
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A LETOR file of your own, for a paper on query-document lists; repeatable."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A short horizon, where the paper has one.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Reproduce a figure or theorem of a paper and judge every claim about it.
@@ -278,12 +295,16 @@ def reproduce_command(
     reproduction goes on where it was.
 
         keyhole reproduce thesis-fig3.1 --out out/thesis-fig3.1
+
+        keyhole reproduce thesis-fig3.4 --data train.txt --data vali.txt
     """
     with sentences("Interrupted; finished curves are kept, and the same command goes on."):
-        study = find_study(key)
-        total = sum(curve.game.rounds * curve.game.runs for curve in study.curves)
+        study = find_study(key, quick=quick)
+        if data:
+            study = on_files(study, data)
+        total = sum(curve.spec.work for curve in study.curves)
         with progress_bar(key, total, quiet=as_json) as advance:
-            result = reproduce(study, out, lambda _label, n_rounds: advance(n_rounds))
+            result = reproduce(study, out, lambda _label, work: advance(work))
         if as_json:
             sys.stdout.write((out / "verdicts.json").read_text(encoding="utf-8"))
         else:

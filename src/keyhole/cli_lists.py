@@ -10,12 +10,11 @@ import typer
 from rich.table import Table
 
 import keyhole
-from keyhole.contracts import options_of
 from keyhole.data import QuerySet, read_letor
-from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.errors import InvalidInput, check_integer
+from keyhole.lab.lists import make_ranker
 from keyhole.lab.results import check_folder, plain, write_atomically
 from keyhole.learn import Learning, learn
-from keyhole.rankers.contextual import CONTEXTUAL_RANKERS, ContextualRanker
 from keyhole.rankers.contextual.vectors import linear_scores
 from keyhole.reveals import Top
 from keyhole.sorting import sort_descending, sort_work
@@ -42,18 +41,6 @@ def _read(files: list[Path], groups: list[Path] | None, raw: bool, keep: bool) -
         normalise=None if raw else "minmax",
         missing_relevant="keep" if keep else "drop",
     )
-
-
-def _make(name: str, world: Queries, options: dict[str, Any], seed: int) -> ContextualRanker:
-    cls = CONTEXTUAL_RANKERS[check_choice(name, "ranker", CONTEXTUAL_RANKERS)]
-    known = options_of(cls)
-    for option in options:
-        check_choice(option, f"An option of {cls.__name__}", known or ["(none)"])
-    if "max_grade" in known:
-        options = {"max_grade": max(world.max_grade, 1.0), **options}
-    if "row_norm" in known:
-        options = {"row_norm": world.largest_norm, **options}
-    return cls(world.n_features, world.n_items, seed=seed, **options)
 
 
 def save_model(path: Path, state: dict[str, Any], raw: bool) -> None:
@@ -124,7 +111,7 @@ def learn_command(
         if passes is not None:
             rounds = world.n_queries * check_integer(passes, "passes", at_least=1)
         rounds = check_integer(100_000 if rounds is None else rounds, "rounds", at_least=1)
-        chosen = _make(ranker, world, options, seed)
+        chosen = make_ranker(ranker, world, options, seed=seed)
         reveal = None if top is None else Top(top)
         with progress_bar(ranker, rounds, quiet=as_json) as advance:
             result = learn(

@@ -9,8 +9,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -190,6 +191,9 @@ class _Game(NamedTuple):
     record: bool
 
 
+T = TypeVar("T")
+
+
 class _Run(NamedTuple):
     scores: FloatArray
     best: FloatArray
@@ -339,7 +343,7 @@ def play(
         record,
     )
     began = time.perf_counter()
-    finished = _play_runs(game, runs, n_threads or n_cores(), progress)
+    finished = play_runs(partial(_play_run, game), runs, n_threads or n_cores(), progress)
     return Trace(
         game.checkpoints,
         np.array([run.scores for run in finished]),
@@ -353,16 +357,24 @@ def play(
     )
 
 
-def _play_runs(
-    game: _Game, runs: int, n_threads: int, progress: Callable[[int], None] | None
-) -> list[_Run]:
+def play_runs(
+    play_run: Callable[[int, Callable[[int], None], Event], T],
+    runs: int,
+    n_threads: int,
+    progress: Callable[[int], None] | None,
+) -> list[T]:
+    """Return what runs 0, 1, ... leave, played in threads.
+
+    ``play_run`` takes the number of the run, what to call with the rounds it has played, and an
+    event after which it should end: an interrupt, or another run's error.
+    """
     stop = Event()
     tell = progress or (lambda _: None)
     if n_threads == 1 or runs == 1:
-        return [_play_run(game, run, tell, stop) for run in range(runs)]
+        return [play_run(run, tell, stop) for run in range(runs)]
     steps: deque[int] = deque()  # threads note what they played, this one tells
     with ThreadPoolExecutor(n_threads) as pool:
-        futures = [pool.submit(_play_run, game, run, steps.append, stop) for run in range(runs)]
+        futures = [pool.submit(play_run, run, steps.append, stop) for run in range(runs)]
         try:
             pending = set(futures)
             while pending:

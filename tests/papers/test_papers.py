@@ -1,14 +1,14 @@
-"""Every paper is reproduced at its full horizon, judged, and resumed."""
+"""Every paper on games is reproduced at its full horizon, judged, and resumed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import keyhole.lab.run as lab_run
 from keyhole.lab.claims import CLAIMS, judge
-from keyhole.lab.figure import Line
+from keyhole.lab.kinds import KINDS
 from keyhole.lab.results import Curve
 from keyhole.lab.run import reproduce
 from keyhole.lab.spec import data_folder
@@ -17,11 +17,12 @@ from keyhole.lab.study import find_study, list_studies, papers_folder
 KEYS = [
     "ailon-thm3.1", "thesis-fig3.1", "thesis-fig3.2", "thesis-fig3.3", "top1-fig1", "top1-fig2",
 ]  # fmt: skip
+LIST_KEYS = ["thesis-fig2.1", "thesis-fig2.2", "thesis-fig3.4", "thesis-fig3.5"]  # test_lists.py
 
 
 def test_every_paper_is_there():
-    assert list(list_studies()) == KEYS
-    for key in KEYS:
+    assert sorted(list_studies()) == sorted([*KEYS, *LIST_KEYS])
+    for key in [*KEYS, *LIST_KEYS]:
         assert (papers_folder() / key / "README.md").read_text().startswith(f"# {key}")
         kinds = {claim["kind"] for claim in find_study(key).claims}
         assert kinds <= set(CLAIMS)
@@ -51,46 +52,47 @@ def test_missing_data_is_skipped_with_a_reason(tmp_path, monkeypatch):
     assert all("no data" in verdict.evidence for verdict in skipped)
 
 
-def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path, monkeypatch):
+def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path):
     study = find_study("thesis-fig3.2")
-    real = lab_run.play_game
+    real = KINDS["game"]
     played: list[int] = []
 
-    def interrupted(game, progress=None):
+    def interrupted(label, game, report):
         if len(played) == 2:
             raise KeyboardInterrupt
         played.append(game.spec.top)
-        return real(game, progress)
+        return real.play(label, game, report)
 
-    monkeypatch.setattr(lab_run, "play_game", interrupted)
+    study = replace(study, kind=replace(real, play=interrupted))
     with pytest.raises(KeyboardInterrupt):
         reproduce(study, tmp_path)
     assert not (tmp_path / "curves.csv").exists()
     resumed = []
 
-    def noted(game, progress=None):
+    def noted(label, game, report):
         resumed.append(game.spec.top)
-        return real(game, progress)
+        return real.play(label, game, report)
 
-    monkeypatch.setattr(lab_run, "play_game", noted)
+    study = replace(study, kind=replace(real, play=noted))
     result = reproduce(study, tmp_path)
     assert played == [1, 5]
     assert resumed == [10]
     assert result.n_resumed == 2
     fresh = reproduce(study, tmp_path / "fresh")
     for label, curve in result.curves.items():
-        assert np.array_equal(curve.regret, fresh.curves[label].regret)
+        assert np.array_equal(curve.values, fresh.curves[label].values)
 
 
 def _curve(label, *totals):
-    return Curve(label, np.array([10, 100]), np.array(totals, dtype=float))
+    rounds = np.array([10, 100])
+    return Curve(label, rounds, np.array(totals, dtype=float) / rounds)
 
 
 CURVES = {
     "low": _curve("low", [1, 2], [1, 2.2]),
     "high": _curve("high", [3, 90], [3, 91]),
 }
-LINES = {"line": Line("line", np.array([10, 100]), np.array([5.0, 50.0]))}
+LINES = {"line": _curve("line", [5, 50])}
 
 
 @pytest.mark.parametrize(
@@ -102,6 +104,11 @@ LINES = {"line": Line("line", np.array([10, 100]), np.array([5.0, 50.0]))}
         ({"kind": "below", "curves": ["high", "low"], "from": 10}, False),
         ({"kind": "band", "curve": "low", "at": 100, "low": 0.02, "high": 0.022}, True),
         ({"kind": "band", "curve": "low", "at": 100, "low": 0.0, "high": 0.01}, False),
+        ({"kind": "order", "curves": ["low", "high"], "by": 0.8}, True),
+        ({"kind": "order", "curves": ["low", "high"], "by": 0.9}, False),
+        ({"kind": "order", "curves": ["high", "low"], "by": -1.0}, True),
+        ({"kind": "settles", "curve": "low", "from": 10, "growth": 1.2}, True),
+        ({"kind": "settles", "curve": "high", "from": 10, "growth": 1.2}, False),
         ({"kind": "falls", "curve": "low", "from": 10, "factor": 0.5}, True),
         ({"kind": "falls", "curve": "high", "from": 10, "factor": 0.5}, False),
         ({"kind": "slope", "curve": "low", "high": 0.5}, True),

@@ -9,6 +9,7 @@ import typer.main
 from keyhole.cli import app
 from keyhole.contracts import options_of
 from keyhole.lab.claims import CLAIMS
+from keyhole.lab.kinds import KINDS
 from keyhole.lab.lines import LINES
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES
@@ -28,7 +29,7 @@ COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
         ("measures.md", list(MEASURES)),
         ("worlds.md", list(WORLDS)),
         ("reveals.md", list(REVEALS)),
-        ("studies.md", [*list_studies(), *CLAIMS, *LINES]),
+        ("studies.md", [*list_studies(), *CLAIMS, *LINES, *KINDS]),
     ],
 )
 def test_every_row_has_its_line(page, names):

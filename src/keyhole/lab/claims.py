@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import InvalidInput, check_choice
-from keyhole.lab.figure import Line
 from keyhole.lab.results import Curve
 from keyhole.trace import Estimate, log_log_slope
 
 _ERRORS = 2.0
 """Standard errors by which an ordering must hold where a claim does not say."""
+_ROUNDING = 1e-9
+"""Totals are kept as means: two that are the same may differ by this."""
 
 
 @dataclass(frozen=True)
@@ -35,82 +36,99 @@ def _shown(estimate: Estimate) -> str:
     return f"{estimate.mean:.4g}{spread}"
 
 
-def _apart(low: Estimate, high: Estimate, errors: float) -> bool:
-    """Return whether one mean is below another by some standard errors of the difference."""
+def _apart(low: Estimate, high: Estimate, errors: float, by: float) -> bool:
+    """Return whether one mean is below another by standard errors of the difference, and more."""
     spread = math.hypot(low.error, high.error)
-    return high.mean - low.mean > errors * (0.0 if math.isnan(spread) else spread)
+    return high.mean - low.mean > by + errors * (0.0 if math.isnan(spread) else spread)
 
 
-def _order(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
-    """Average regret rises along ``curves`` at round ``at``."""
+def _when(curve: Curve, at: int | None) -> str:
+    return f"at round {curve.x[curve.index(at)]}"
+
+
+def _order(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """Values rise along ``curves`` at round ``at``, by some standard errors and ``by``."""
     chosen = [curves[label] for label in claim["curves"]]
-    found = [curve.at(claim["at"]) for curve in chosen]
-    errors = claim.get("errors", _ERRORS)
-    holds = all(_apart(a, b, errors) for a, b in itertools.pairwise(found))
-    values = " < ".join(f"{c.label} {_shown(e)}" for c, e in zip(chosen, found, strict=True))
-    return holds, f"at round {claim['at']}, {values} (each by {errors:g} standard errors)"
+    at, by, errors = claim.get("at"), claim.get("by", 0.0), claim.get("errors", _ERRORS)
+    found = [curve.at(at) for curve in chosen]
+    holds = all(_apart(a, b, errors, by) for a, b in itertools.pairwise(found))
+    values = ", ".join(f"{c.label} {_shown(e)}" for c, e in zip(chosen, found, strict=True))
+    least = f"{errors:g} standard errors" + (f" {'+' if by > 0 else '-'} {abs(by):g}" if by else "")
+    return holds, f"{_when(chosen[0], at)}, rising: {values} (each by {least})"
 
 
-def _below(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
-    """Mean regret of one curve is below another at every checkpoint ``from`` some round on."""
+def _below(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """One curve is below another at every checkpoint ``from`` some round on."""
     low, high = (curves[label] for label in claim["curves"])
-    late = low.rounds >= claim["from"]
-    if not np.array_equal(low.rounds, high.rounds) or not late.any():
+    late = low.x >= claim["from"]
+    if not np.array_equal(low.x, high.x) or not late.any():
         raise InvalidInput(f"The curves of claim {claim['text']!r} must share checkpoints.")
-    gap = (high.average[0] - low.average[0])[late]
+    gap = (high.mean[0] - low.mean[0])[late]
     return bool((gap > 0).all()), (
         f"over {int(late.sum())} checkpoints from round {claim['from']} the smallest gap is "
         f"{gap.min():.4g}"
     )
 
 
-def _band(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
-    """Average regret lies between ``low`` and ``high`` at round ``at``."""
-    found = curves[claim["curve"]].at(claim["at"])
+def _band(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """Values lie between ``low`` and ``high`` at round ``at``."""
+    curve, at = curves[claim["curve"]], claim.get("at")
+    found = curve.at(at)
     return claim["low"] <= found.mean <= claim["high"], (
-        f"{_shown(found)} at round {claim['at']}, band {claim['low']:g} to {claim['high']:g}"
+        f"{_shown(found)} {_when(curve, at)}, band {claim['low']:g} to {claim['high']:g}"
     )
 
 
-def _falls(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
-    """Average regret at the end is at most ``factor`` of that at round ``from``."""
+def _falls(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """Value at the end is at most ``factor`` of that at round ``from``."""
     curve = curves[claim["curve"]]
-    early, late = curve.at(claim["from"]), curve.at(int(curve.rounds[-1]))
+    early, late = curve.at(claim["from"]), curve.at(int(curve.x[-1]))
     return late.mean <= claim["factor"] * early.mean, (
-        f"{_shown(early)} at round {claim['from']}, {_shown(late)} at round {curve.rounds[-1]}, "
+        f"{_shown(early)} at round {claim['from']}, {_shown(late)} at round {curve.x[-1]}, "
         f"factor {late.mean / early.mean:.3g} of at most {claim['factor']:g}"
     )
 
 
-def _slope(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+def _settles(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """Totals grow by at most ``growth`` after round ``from``, in the mean over the runs."""
+    curve = curves[claim["curve"]]
+    late = curve.totals[:, -1]
+    growth = late - curve.totals[:, curve.index(claim["from"])]
+    return bool(growth.mean() <= claim["growth"] + _ROUNDING), (
+        f"of a total of {late.mean():.4g}, {growth.mean():.3g} came after round {claim['from']} "
+        f"({growth.max():.3g} in the worst of {len(late)} runs), at most {claim['growth']:g}"
+    )
+
+
+def _slope(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Log-log slope of total regret is at most ``high``."""
     curve = curves[claim["curve"]]
-    slope = log_log_slope(curve.rounds, curve.regret)
+    slope = log_log_slope(curve.x, curve.totals)
     return slope.value <= claim["high"], (
         f"slope {slope.value:.3f} in [{slope.low:.3f}, {slope.high:.3f}], at most {claim['high']:g}"
     )
 
 
 def _under_line(
-    claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]
+    claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]
 ) -> Any:
     """Mean total regret at the end is at most that of a line."""
     curve, line = curves[claim["curve"]], lines[claim["line"]]
-    total, limit = curve.regret[:, -1].mean(), line.regret[-1]
+    total, limit = curve.totals[:, -1].mean(), line.totals[0, -1]
     return bool(total <= limit), (
         f"total regret {total:.5g} of at most {limit:.5g} ({total / limit:.0%})"
     )
 
 
-def _on_line(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Line]) -> Any:
+def _on_line(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Mean total regret at the end is within ``errors`` standard errors of a line."""
     curve, line = curves[claim["curve"]], lines[claim["line"]]
-    totals = curve.regret[:, -1]
+    totals = curve.totals[:, -1]
     error = float(totals.std(ddof=1) / math.sqrt(len(totals)))
-    off = abs(float(totals.mean()) - float(line.regret[-1])) / error
+    off = abs(float(totals.mean()) - float(line.totals[0, -1])) / error
     return off <= claim["errors"], (
         f"{totals.mean():.5g} ± {error:.2g} over {len(totals)} runs against "
-        f"{line.regret[-1]:.5g}: {off:.2f} standard errors off, at most {claim['errors']:g}"
+        f"{line.totals[0, -1]:.5g}: {off:.2f} standard errors off, at most {claim['errors']:g}"
     )
 
 
@@ -119,6 +137,7 @@ CLAIMS: dict[str, Callable[..., Any]] = {
     "below": _below,
     "band": _band,
     "falls": _falls,
+    "settles": _settles,
     "slope": _slope,
     "under-line": _under_line,
     "on-line": _on_line,
@@ -128,11 +147,13 @@ CLAIMS: dict[str, Callable[..., Any]] = {
 def judge(
     claim: dict[str, Any],
     curves: Mapping[str, Curve],
-    lines: Mapping[str, Line],
+    lines: Mapping[str, Curve],
     missing: Mapping[str, str],
 ) -> Verdict:
     """Judge one claim; it is skipped where a curve it needs has no data on this machine."""
     kind = check_choice(claim["kind"], f"kind of claim {claim['text']!r}", CLAIMS)
+    if "skip" in claim:
+        return Verdict(claim["text"], None, claim["skip"])
     needed = [*claim.get("curves", []), *([claim["curve"]] if "curve" in claim else [])]
     for label in needed:
         if label in missing:

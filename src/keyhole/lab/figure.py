@@ -1,19 +1,22 @@
-"""Figures of regret curves. They never simulate."""
+"""Figures of curves. They never simulate."""
 
 import importlib.util
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from keyhole.errors import FloatArray, IntArray, KeyholeError
-from keyhole.lab.results import Curve, write_atomically
+from keyhole.errors import KeyholeError
+from keyhole.lab.results import Axes, Curve, write_atomically
 
 # Okabe & Ito: told apart by readers with any colour vision, and in print.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _ERRORS = 2.0
+_MOST_IN_A_ROW = 3
 
 
 class FiguresMissing(KeyholeError):
@@ -21,24 +24,15 @@ class FiguresMissing(KeyholeError):
 
 
 @dataclass(frozen=True)
-class Line:
-    """A bound or closed form, drawn as a dashed line: total regret at some rounds."""
-
-    label: str
-    rounds: IntArray
-    regret: FloatArray
-
-
-@dataclass(frozen=True)
 class Panel:
-    """One set of axes."""
+    """One set of axes: curves, and bounds or closed forms as broken lines."""
 
     title: str
     curves: Sequence[Curve]
-    lines: Sequence[Line] = ()
-    first_round: int = 1
-    log_rounds: bool = False
-    log_regret: bool = False
+    lines: Sequence[Curve] = ()
+    first_x: int = 1
+    log_x: bool = False
+    log_y: bool = False
 
 
 def check_figures() -> None:
@@ -47,49 +41,64 @@ def check_figures() -> None:
         raise FiguresMissing("Figures need matplotlib: install it with pip install 'keyhole[all]'.")
 
 
-def save_figure(folder: Path, name: str, title: str, panels: Sequence[Panel], measure: str) -> None:
-    """Draw average regret against rounds, with bands of two standard errors, as PNG and SVG."""
+def save_figure(
+    folder: Path, name: str, title: str, panels: Sequence[Panel], axes: Axes, measure: str
+) -> None:
+    """Draw curves, with bands of two standard errors, as PNG and SVG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.6 * len(panels) + 0.4, 4.2), layout="constrained")
+    n_columns = len(panels) if len(panels) <= _MOST_IN_A_ROW else 2
+    n_rows = math.ceil(len(panels) / n_columns)
+    figure = Figure(figsize=(5.6 * n_columns + 0.4, 3.9 * n_rows + 0.3), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=12)
-    if any(len(curve.regret) > 1 for panel in panels for curve in panel.curves):
-        figure.supxlabel("bands: two standard errors over the runs", fontsize=8, color="0.4")
+    notes = [axes.better] if axes.better else []
+    if any(len(curve.values) > 1 for panel in panels for curve in panel.curves):
+        notes.append("bands: two standard errors over the runs")
+    figure.supxlabel("; ".join(notes), fontsize=8, color="0.4")
+    names = {tuple(curve.label for curve in (*panel.curves, *panel.lines)) for panel in panels}
+    shared = len(panels) > 1 and len(names) == 1
     for index, panel in enumerate(panels):
-        axes = figure.add_subplot(1, len(panels), index + 1)
-        for colour, curve in zip(_cycle(len(panel.curves)), panel.curves, strict=True):
-            shown = curve.rounds >= panel.first_round
-            mean, error = curve.average
-            rounds, mean, error = curve.rounds[shown], mean[shown], error[shown]
-            axes.plot(rounds, mean, color=colour, linewidth=1.6, label=curve.label)
-            if not np.isnan(error).all():
-                low, high = mean - _ERRORS * error, mean + _ERRORS * error
-                axes.fill_between(rounds, low, high, color=colour, alpha=0.2, linewidth=0)
-        for style, line in zip(("--", ":", "-."), panel.lines, strict=False):
-            shown = line.rounds >= panel.first_round
-            rounds = line.rounds[shown]
-            height = line.regret[shown] / rounds
-            axes.plot(rounds, height, style, color="0.3", linewidth=1.3, label=line.label)
-        axes.set_xlabel("round t")
-        axes.set_ylabel(f"average regret up to t ({measure})")
-        if panel.title:
-            axes.set_title(panel.title, fontsize=10)
-        if panel.log_rounds:
-            axes.set_xscale("log")
-        axes.margins(x=0.0)
-        if panel.log_regret:
-            axes.set_yscale("log")
-        else:
-            axes.set_ylim(bottom=min(0.0, *(c.average[0].min() for c in panel.curves)))
-        axes.grid(color="0.9", linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=9)
+        plot = figure.add_subplot(n_rows, n_columns, index + 1)
+        _draw(plot, panel, axes, measure)
+        if not shared:
+            plot.legend(frameon=False, fontsize=9)
+    if shared:  # one for all panels, where it hides nothing
+        handles, labels = plot.get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=9)
     for ending in ("png", "svg"):
         buffer = io.BytesIO()
         figure.savefig(buffer, format=ending, dpi=160)
         write_atomically(folder / f"{name}.{ending}", buffer.getvalue())
+
+
+def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:
+    for colour, curve in zip(_cycle(len(panel.curves)), panel.curves, strict=True):
+        shown = curve.x >= panel.first_x
+        mean, error = curve.mean
+        x, mean, error = curve.x[shown], mean[shown], error[shown]
+        plot.plot(x, mean, color=colour, linewidth=1.6, label=curve.label)
+        if not np.isnan(error).all():
+            low, high = mean - _ERRORS * error, mean + _ERRORS * error
+            plot.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+    for style, line in zip(("--", ":", "-."), panel.lines, strict=False):
+        shown = line.x >= panel.first_x
+        heights = line.values[0, shown]
+        plot.plot(line.x[shown], heights, style, color="0.3", linewidth=1.3, label=line.label)
+    plot.set_xlabel(axes.x)
+    plot.set_ylabel(f"{axes.y} ({measure})")
+    if panel.title:
+        plot.set_title(panel.title, fontsize=10)
+    if panel.log_x:
+        plot.set_xscale("log")
+    plot.margins(x=0.0)
+    if panel.log_y:
+        plot.set_yscale("log")
+    elif axes.from_zero:
+        plot.set_ylim(bottom=min(0.0, *(curve.mean[0].min() for curve in panel.curves)))
+    plot.grid(color="0.9", linewidth=0.6)
+    plot.spines[["top", "right"]].set_visible(False)
 
 
 def _cycle(n_colours: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Bounds and closed forms by name: total regret as a function of the round."""
+"""Bounds and closed forms by name: average regret as a function of the round."""
 
 from collections.abc import Callable
 
@@ -12,18 +12,21 @@ def choice_bound(rounds: IntArray, *, items: int, chosen: int | None = None) -> 
     """B9: the bound of OnlineRank tuned for the last of the rounds."""
     spread = choices.spread(items, chosen)
     rate = choices.best_rate(items, float(rounds[-1]), spread)
-    return np.array([choices.choice_bound(items, float(t), spread, rate) for t in rounds])
+    totals = [choices.choice_bound(items, float(t), spread, rate) for t in rounds]
+    return np.array(totals) / rounds
 
 
 def uniform_choice(rounds: IntArray, *, items: int) -> FloatArray:
     """B9: regret of any ranker on uniform single choices."""
-    return np.array([choices.uniform_choice_regret(items, float(t)) for t in rounds])
+    totals = [choices.uniform_choice_regret(items, float(t)) for t in rounds]
+    return np.array(totals) / rounds
 
 
 def top_k_bound(rounds: IntArray, *, items: int, top: int = 1, measure: str = "DCG") -> FloatArray:
     """B6: the bound of RTop-kF with FTPL, tuned for each horizon."""
     constants, n_cells = ftpl.constants(measure, items), blocks.n_cells(items, top)
-    return np.array([ftpl.top_k_bound(constants, n_cells, float(t)) for t in rounds])
+    totals = [ftpl.top_k_bound(constants, n_cells, float(t)) for t in rounds]
+    return np.array(totals) / rounds
 
 
 LINES: dict[str, Callable[..., FloatArray]] = {

@@ -96,47 +96,77 @@ def summary(game: BuiltGame, trace: Trace) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
+class Axes:
+    """What curves show: labels for a figure, heads for the columns of a table."""
+
+    x: str
+    y: str
+    x_column: str
+    y_column: str
+    better: str = ""
+    from_zero: bool = True
+
+
+REGRET = Axes("round t", "average regret up to t", "round", "average_regret")
+
+
+@dataclass(frozen=True)
 class Curve:
-    """Total regret at checkpoints, by run, as it is kept on disk."""
+    """Values by run (rows) and point (columns), as they are drawn and kept on disk.
+
+    Points are rounds where nothing else is said, and values means of the rounds up to a point.
+    A bound or closed form is a curve of one run.
+    """
 
     label: str
-    rounds: IntArray
-    regret: FloatArray
+    x: IntArray
+    values: FloatArray
 
     @classmethod
     def of(cls, label: str, trace: Trace) -> "Curve":
-        """Return the curve of a trace."""
-        return cls(label, trace.rounds, trace.regret)
+        """Return the average regret of a trace."""
+        return cls(label, trace.rounds, trace.regret / trace.rounds)
 
     @property
-    def average(self) -> tuple[FloatArray, FloatArray]:
-        """Mean regret per round and its standard error, at each checkpoint."""
-        return mean_and_error(self.regret / self.rounds)
+    def totals(self) -> FloatArray:
+        """Sums over the rounds up to each point, by run."""
+        return self.values * self.x
 
-    def at(self, round: int) -> Estimate:
-        """Return the average regret at the last checkpoint up to a round."""
-        index = int(np.searchsorted(self.rounds, round, side="right")) - 1
+    @property
+    def mean(self) -> tuple[FloatArray, FloatArray]:
+        """Mean over the runs and its standard error, at each point."""
+        return mean_and_error(self.values)
+
+    def index(self, x: int | None = None) -> int:
+        """Return the index of the last point up to ``x``, or of the last of all."""
+        if x is None:
+            return len(self.x) - 1
+        index = int(np.searchsorted(self.x, x, side="right")) - 1
         if index < 0:
-            raise InvalidInput(f"The curve {self.label!r} has no checkpoint up to round {round}.")
-        mean, error = self.average
+            raise InvalidInput(f"The curve {self.label!r} has no point up to {x}.")
+        return index
+
+    def at(self, x: int | None = None) -> Estimate:
+        """Return mean and standard error at the last point up to ``x``, or at the end."""
+        index, (mean, error) = self.index(x), self.mean
         return Estimate(float(mean[index]), float(error[index]))
 
 
-def curves_csv(curves: list[Curve]) -> bytes:
-    """Return curves as CSV: one row per curve and checkpoint."""
+def curves_csv(curves: list[Curve], axes: Axes) -> bytes:
+    """Return curves as CSV: one row per curve and point."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["curve", "round", "average_regret", "standard_error", "runs"])
+    writer.writerow(["curve", axes.x_column, axes.y_column, "standard_error", "runs"])
     for curve in curves:
-        means, errors = curve.average
-        for t, mean, error in zip(curve.rounds, means, errors, strict=True):
+        means, errors = curve.mean
+        for x, mean, error in zip(curve.x, means, errors, strict=True):
             shown = "" if math.isnan(error) else repr(float(error))
-            writer.writerow([curve.label, int(t), repr(float(mean)), shown, len(curve.regret)])
+            writer.writerow([curve.label, x.item(), repr(float(mean)), shown, len(curve.values)])
     return text.getvalue().encode()
 
 
 class CellStore:
-    """Finished curves of a study, each found again only for the very same game and code."""
+    """Finished curves of a study, found again only where fields, data and code are the same."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -146,15 +176,15 @@ class CellStore:
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
 
     def load(self, key: dict[str, Any], label: str) -> Curve | None:
-        """Return the curve of a game that has been finished, or None."""
+        """Return a curve that has been finished, or None."""
         try:
             with np.load(self._path(key), allow_pickle=False) as arrays:
-                return Curve(label, arrays["rounds"], arrays["regret"])
+                return Curve(label, arrays["x"], arrays["values"])
         except (OSError, KeyError, ValueError, EOFError):
             return None
 
     def save(self, key: dict[str, Any], curve: Curve) -> None:
         """Keep a finished curve."""
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, rounds=curve.rounds, regret=curve.regret)
+        np.savez_compressed(buffer, x=curve.x, values=curve.values)
         write_atomically(self._path(key), buffer.getvalue())

@@ -1,41 +1,24 @@
-"""Play descriptions and reproduce studies."""
+"""Reproduce studies: play their curves, judge, draw and write them."""
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 import keyhole
 from keyhole.errors import check_choice
-from keyhole.game import play
 from keyhole.lab.claims import Verdict, judge
-from keyhole.lab.figure import Line, Panel, check_figures, save_figure
+from keyhole.lab.figure import Panel, check_figures, save_figure
+from keyhole.lab.kinds import Report
 from keyhole.lab.lines import LINES
 from keyhole.lab.results import CellStore, Curve, check_folder, curves_csv, plain, write_atomically
-from keyhole.lab.spec import BuiltGame, DataMissing, build
+from keyhole.lab.spec import DataMissing
 from keyhole.lab.study import CurveSpec, Study
-from keyhole.trace import Trace
 
 Progress = Callable[[str, int], None]
-"""Called with the label of a curve and the number of rounds just played."""
-
-
-def play_game(game: BuiltGame, progress: Callable[[int], None] | None = None) -> Trace:
-    """Play what a description names."""
-    spec = game.spec
-    return play(
-        game.ranker,
-        game.world,
-        reveal=game.reveal,
-        measure=game.measure,
-        rounds=spec.rounds,
-        seed=spec.seed,
-        runs=spec.runs,
-        same_users=spec.same_users,
-        comparator=spec.comparator,
-        n_points=spec.points,
-        progress=progress,
-    )
+"""Called with the label of a curve and the amount of work just done."""
 
 
 @dataclass(frozen=True)
@@ -64,24 +47,24 @@ def reproduce(study: Study, folder: Path, progress: Progress | None = None) -> R
     check_folder(folder)
     cells = CellStore(folder / "cells")
     curves: dict[str, Curve] = {}
-    missing: dict[str, str] = {}
+    missing = dict(study.left_out)
     n_resumed = 0
-    for spec in study.curves:
-        key = {"study": study.key, "label": spec.label, "game": spec.game.as_dict()}
+    for curve in study.curves:
         try:
-            game = build(spec.game)
+            built = study.kind.build(curve.spec)
         except DataMissing as error:
-            missing[spec.label] = f"no data: {error}"
+            missing[curve.label] = f"no data: {error}"
             continue
-        finished = cells.load(key, spec.label)
+        key = {"study": study.key, "label": curve.label, "played": built.key}
+        finished = cells.load(key, curve.label)
         if finished is None:
-            finished = Curve.of(spec.label, play_game(game, _reporter(spec, progress)))
+            finished = study.kind.play(curve.label, built, _reporter(curve, progress))
             cells.save(key, finished)
         else:
             n_resumed += 1
             if progress is not None:
-                progress(spec.label, spec.game.rounds * spec.game.runs)
-        curves[spec.label] = finished
+                progress(curve.label, curve.spec.work)
+        curves[curve.label] = finished
     lines = _lines(study, curves)
     verdicts = tuple(judge(claim, curves, lines, missing) for claim in study.claims)
     result = Reproduction(study, curves, missing, verdicts, n_resumed)
@@ -89,41 +72,47 @@ def reproduce(study: Study, folder: Path, progress: Progress | None = None) -> R
     return result
 
 
-def _reporter(spec: CurveSpec, progress: Progress | None) -> Callable[[int], None] | None:
-    return None if progress is None else lambda n_rounds: progress(spec.label, n_rounds)
+def _reporter(curve: CurveSpec, progress: Progress | None) -> Report:
+    return None if progress is None else lambda work: progress(curve.label, work)
 
 
-def _lines(study: Study, curves: dict[str, Curve]) -> dict[str, Line]:
+def _lines(study: Study, curves: dict[str, Curve]) -> dict[str, Curve]:
     lines = {}
     for spec in study.lines:
         check_choice(spec.kind, f"kind of line {spec.label!r}", LINES)
-        beside = [curves[label] for label in study.labels(spec.panel) if label in curves]
+        beside = [curves[c.label] for c in study.in_panel(spec.panel) if c.label in curves]
         if beside:
-            rounds = max(beside, key=lambda curve: int(curve.rounds[-1])).rounds
-            lines[spec.label] = Line(spec.label, rounds, LINES[spec.kind](rounds, **spec.options))
+            x = max(beside, key=lambda curve: int(curve.x[-1])).x
+            values = LINES[spec.kind](x, **spec.options)
+            lines[spec.label] = Curve(spec.label, x, values[np.newaxis])
     return lines
 
 
-def _write(result: Reproduction, lines: dict[str, Line], folder: Path) -> None:
+def _write(result: Reproduction, lines: dict[str, Curve], folder: Path) -> None:
     study = result.study
     panels = []
     for panel in study.panels:
-        shown = [label for label in study.labels(panel.name) if label in result.curves]
+        shown = [
+            replace(result.curves[curve.label], label=curve.name)
+            for curve in study.in_panel(panel.name)
+            if curve.label in result.curves
+        ]
         if shown:
             panels.append(
                 Panel(
                     panel.title,
-                    [result.curves[label] for label in shown],
+                    shown,
                     [lines[s.label] for s in study.lines if s.panel == panel.name],
-                    panel.first_round,
-                    panel.log_rounds,
-                    panel.log_regret,
+                    panel.first_x,
+                    panel.log_x,
+                    panel.log_y,
                 )
             )
-    measure = study.curves[0].game.measure
-    write_atomically(folder / "curves.csv", curves_csv(list(result.curves.values())))
+    measure = study.curves[0].spec.measure
+    axes = study.kind.axes(measure)
+    write_atomically(folder / "curves.csv", curves_csv(list(result.curves.values()), axes))
     write_atomically(folder / "verdicts.json", _record(result))
-    save_figure(folder, study.key, study.title, panels, measure)
+    save_figure(folder, study.key, study.title, panels, axes, measure)
 
 
 def _record(result: Reproduction) -> bytes:
@@ -136,6 +125,6 @@ def _record(result: Reproduction) -> bytes:
             {"claim": v.claim, "holds": v.holds, "evidence": v.evidence} for v in result.verdicts
         ],
         "missing": result.missing,
-        "games": {curve.label: curve.game.as_dict() for curve in result.study.curves},
+        "curves": {curve.label: curve.spec.as_dict() for curve in result.study.curves},
     }
     return (json.dumps(plain(record), indent=2) + "\n").encode()

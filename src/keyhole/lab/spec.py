@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from keyhole.comparators import best_fixed
 from keyhole.contracts import Measure, Ranker, Reveal, World, options_of
 from keyhole.data import read_ratings
 from keyhole.errors import InvalidInput, KeyholeError, check_choice, check_integer
+from keyhole.game import play
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, Fixed
 from keyhole.reveals import REVEALS, Full, Top
+from keyhole.trace import Trace
 from keyhole.worlds import WORLDS, Choices, Ratings, Recorded
 
 DATA_PREFIX = "data:"
@@ -46,6 +49,11 @@ class GameSpec:
     world_options: dict[str, Any] = field(default_factory=dict)
     measure_options: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def work(self) -> int:
+        """Number of rounds to play, in all runs together."""
+        return self.rounds * self.runs
+
     def as_dict(self) -> dict[str, Any]:
         """Return the description as plain data."""
         return asdict(self)
@@ -69,10 +77,18 @@ class BuiltGame:
     measure: Measure
     notes: tuple[str, ...]
 
+    @property
+    def key(self) -> dict[str, Any]:
+        """All that the results depend on, as plain data."""
+        return self.spec.as_dict()
 
-def _check_options(cls: type, options: dict[str, Any]) -> None:
+
+def check_options(cls: type, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that a class has and their defaults, or name one that it has not."""
+    known = options_of(cls)
     for name in options:
-        check_choice(name, f"An option of {cls.__name__}", options_of(cls) or ["(none)"])
+        check_choice(name, f"An option of {cls.__name__}", known or ["(none)"])
+    return known
 
 
 def data_folder() -> Path:
@@ -105,7 +121,7 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
         known = [name for name in WORLDS if name not in (*_ARRAY_WORLDS, *_LIST_WORLDS)]
         check_choice(spec.world, "world (a name, or a .csv file of people by items)", known)
         cls = WORLDS[spec.world]
-        _check_options(cls, options)
+        check_options(cls, options)
         return cls(**({} if spec.items is None else {"n_items": spec.items}), **options), []
     in_order = bool(options.pop("in_order", False))
     for name in options:
@@ -127,7 +143,7 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
 def _build_ranker(spec: GameSpec, world: World, judged_by: Measure) -> tuple[Ranker, list[str]]:
     cls = RANKERS[check_choice(spec.ranker, "ranker", RANKERS)]
     options, notes = dict(spec.ranker_options), []
-    _check_options(cls, options)
+    check_options(cls, options)
     max_grade = max(world.max_grade, 1.0)
     tuned_for: Measure | str = judged_by
     if cls.needs_gain_per_item and not judged_by.is_gain_per_item(max_grade):
@@ -181,3 +197,21 @@ def build(spec: GameSpec) -> BuiltGame:
     ranker_notes += [str(warning.message).rstrip(".") for warning in caught]
     reveal = _build_reveal(spec, ranker)
     return BuiltGame(spec, ranker, world, reveal, measure, (*world_notes, *ranker_notes))
+
+
+def play_game(game: BuiltGame, progress: Callable[[int], None] | None = None) -> Trace:
+    """Play what a description names."""
+    spec = game.spec
+    return play(
+        game.ranker,
+        game.world,
+        reveal=game.reveal,
+        measure=game.measure,
+        rounds=spec.rounds,
+        seed=spec.seed,
+        runs=spec.runs,
+        same_users=spec.same_users,
+        comparator=spec.comparator,
+        n_points=spec.points,
+        progress=progress,
+    )

@@ -1,25 +1,26 @@
 """Studies as data: a folder with study.toml (what to play) and expected.toml (what must hold)."""
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import keyhole
 from keyhole.errors import InvalidInput, check_choice
-from keyhole.lab.spec import GameSpec
+from keyhole.lab.kinds import KINDS, Kind, Spec
 
-_TOP_FIELDS = ("title", "paper", "about", "game", "curve", "line", "panel")
-_PANEL_FIELDS = ("name", "title", "from", "log_rounds", "log_regret")
+_TOP_FIELDS = ("kind", "title", "paper", "about", "curve", "line", "panel", "quick")
+_PANEL_FIELDS = ("name", "title", "from", "log_x", "log_y")
 
 
 @dataclass(frozen=True)
 class CurveSpec:
-    """One curve of a figure."""
+    """One curve of a figure: ``label`` is its own, ``name`` what a legend calls it."""
 
     label: str
+    name: str
     panel: str
-    game: GameSpec
+    spec: Spec
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,9 @@ class PanelSpec:
 
     name: str
     title: str
-    first_round: int
-    log_rounds: bool
-    log_regret: bool
+    first_x: int
+    log_x: bool
+    log_y: bool
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Study:
     """What to play, how to draw it, and the claims to judge."""
 
     key: str
+    kind: Kind
     title: str
     paper: str
     about: str
@@ -55,10 +57,12 @@ class Study:
     lines: tuple[LineSpec, ...]
     panels: tuple[PanelSpec, ...]
     claims: tuple[dict[str, Any], ...]
+    left_out: dict[str, str]
+    """Why curves that claims may name are not played, by label."""
 
-    def labels(self, panel: str) -> list[str]:
-        """Return the labels of the curves of a panel."""
-        return [curve.label for curve in self.curves if curve.panel == panel]
+    def in_panel(self, panel: str) -> list[CurveSpec]:
+        """Return the curves of a panel."""
+        return [curve for curve in self.curves if curve.panel == panel]
 
 
 def papers_folder() -> Path:
@@ -74,11 +78,11 @@ def list_studies() -> dict[str, Study]:
     return {path.parent.name: read_study(path.parent) for path in found}
 
 
-def find_study(key: str) -> Study:
+def find_study(key: str, *, quick: bool = False) -> Study:
     """Return the study of a key, or raise with the nearest key."""
     folder = papers_folder()
     known = [path.parent.name for path in folder.glob("*/study.toml")]
-    return read_study(folder / check_choice(key, "key of a paper", known))
+    return read_study(folder / check_choice(key, "key of a paper", known), quick=quick)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -88,46 +92,107 @@ def _read(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"{path} must be a readable TOML file: {error}") from None
 
 
-def read_study(folder: Path) -> Study:
-    """Read a study from its folder."""
+def read_study(folder: Path, *, quick: bool = False) -> Study:
+    """Read a study from its folder: at its full horizon, or at the quick one that it may have."""
     content, where = _read(folder / "study.toml"), f"{folder.name}/study.toml"
-    for name in content:
-        check_choice(name, f"A field of {where}", _TOP_FIELDS)
-    panels = [_panel(entry, where) for entry in content.get("panel", [{}])]
+    kind = check_choice(content.get("kind", "game"), f"kind of {where}", KINDS)
+    for name in content:  # what curves share stands under the name of their kind
+        check_choice(name, f"A field of {where}", (*_TOP_FIELDS, kind))
+    entries = content.get("panel", [{}])
+    panels = [_panel(entry, kind, where) for entry in entries]
     names = [panel.name for panel in panels]
-    curves = []
+    shared = {name: entry.get(kind, {}) for name, entry in zip(names, entries, strict=True)}
+    shorter = dict(content.get("quick", {})) if quick else {}
+    without = [check_choice(n, f"without of {where}", names) for n in shorter.pop("without", [])]
+    curves, left_out = [], {}
     for entry in content["curve"]:
-        own = {**content.get("game", {}), **entry}
-        label, panel = own.pop("label"), own.pop("panel", names[0])
-        check_choice(panel, f"panel of curve {label!r} in {where}", names)
-        for options in ("ranker_options", "world_options"):  # a curve adds to the game's
-            merged = {**content.get("game", {}).get(options, {}), **entry.get(options, {})}
-            own[options] = merged
-        curves.append(CurveSpec(label, panel, GameSpec.of(own, f"curve {label!r} in {where}")))
-    lines = []
-    for entry in content.get("line", []):
         own = dict(entry)
-        label, kind = own.pop("label"), own.pop("kind")
-        lines.append(LineSpec(label, own.pop("panel", names[0]), kind, own))
+        label, panel = own.pop("label"), own.pop("panel", names[0])
+        name = own.pop("name", label)
+        check_choice(panel, f"panel of curve {label!r} in {where}", names)
+        fields = _merged(content.get(kind, {}), shared[panel], own, shorter)
+        spec = KINDS[kind].read(fields, f"curve {label!r} in {where}")
+        if panel in without:
+            left_out[label] = "not played at the quick horizon"
+        else:
+            curves.append(CurveSpec(label, name, panel, spec))
     return Study(
         folder.name,
+        KINDS[kind],
         content["title"],
         content["paper"],
         content["about"],
         tuple(curves),
-        tuple(lines),
+        tuple(_line(entry, names) for entry in content.get("line", [])),
         tuple(panels),
-        tuple(_read(folder / "expected.toml")["claim"]),
+        tuple(_claim(claim, quick) for claim in _read(folder / "expected.toml")["claim"]),
+        left_out,
     )
 
 
-def _panel(entry: dict[str, Any], where: str) -> PanelSpec:
+def on_files(study: Study, files: list[Path]) -> Study:
+    """Return the first panel of a study on the user's own files, with the claims that apply."""
+    change = study.kind.on_files
+    if change is None:
+        raise InvalidInput(
+            f"--data needs a paper on query-document lists, which {study.key} is not."
+        )
+    first = study.panels[0]
+    played = [replace(c, spec=change(c.spec, files)) for c in study.in_panel(first.name)]
+    study.kind.build(played[0].spec)  # what is wrong with the files is said at once
+    left_out = {c.label: "the files of --data take its place" for c in study.curves}
+    for curve in played:
+        del left_out[curve.label]
+    title = ", ".join(path.name for path in files[:3]) + (", …" if len(files) > 3 else "")
+    return replace(
+        study,
+        curves=tuple(played),
+        panels=(replace(first, title=title),),
+        claims=tuple({**c, "skip": c["on_data"]} if "on_data" in c else c for c in study.claims),
+        left_out={**study.left_out, **left_out},
+    )
+
+
+def _claim(claim: dict[str, Any], quick: bool) -> dict[str, Any]:
+    """Return a claim as it is judged: ``quick`` changes fields of it, or says why not to."""
+    own = dict(claim)
+    change = own.pop("quick", {})
+    if not quick:
+        return own
+    return {**own, "skip": change} if isinstance(change, str) else {**own, **change}
+
+
+def _merged(*layers: dict[str, Any]) -> dict[str, Any]:
+    """Return fields, each layer over the ones before.
+
+    Options are added to those before, unless the layer names another owner of them.
+    """
+    fields: dict[str, Any] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            if value != fields.get(name):
+                fields.pop(f"{name}_options", None)
+        options = {
+            name: {**fields.get(name, {}), **value}
+            for name, value in layer.items()
+            if name.endswith("_options")
+        }
+        fields = {**fields, **layer, **options}
+    return fields
+
+
+def _line(entry: dict[str, Any], panels: list[str]) -> LineSpec:
+    own = dict(entry)
+    return LineSpec(own.pop("label"), own.pop("panel", panels[0]), own.pop("kind"), own)
+
+
+def _panel(entry: dict[str, Any], kind: str, where: str) -> PanelSpec:
     for name in entry:
-        check_choice(name, f"A field of a panel in {where}", _PANEL_FIELDS)
+        check_choice(name, f"A field of a panel in {where}", (*_PANEL_FIELDS, kind))
     return PanelSpec(
         entry.get("name", "main"),
         entry.get("title", ""),
         entry.get("from", 1),
-        entry.get("log_rounds", False),
-        entry.get("log_regret", False),
+        entry.get("log_x", False),
+        entry.get("log_y", False),
     )

@@ -1,0 +1,237 @@
+"""Papers on query-document lists at their quick horizon, on files of one's own, and resumed."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from keyhole.cli import app
+from keyhole.errors import KeyholeError
+from keyhole.lab.claims import judge
+from keyhole.lab.kinds import KINDS
+from keyhole.lab.lists import ListSpec, build_lists, play_lists
+from keyhole.lab.run import reproduce
+from keyhole.lab.spec import data_folder
+from keyhole.lab.study import find_study, on_files, read_study
+
+KEYS = ["thesis-fig2.1", "thesis-fig2.2", "thesis-fig3.4", "thesis-fig3.5"]
+
+
+@pytest.fixture(scope="module")
+def reproductions(tmp_path_factory):
+    """All four at once: most of the time they take is that of compiling what they share."""
+    folder = tmp_path_factory.mktemp("papers")
+    return {key: (reproduce(find_study(key, quick=True), folder / key), folder) for key in KEYS}
+
+
+def test_every_claim_of_the_quick_horizon_holds(reproductions):
+    for key, (result, folder) in reproductions.items():
+        assert result.holds, "\n".join(map(str, result.verdicts))
+        assert sum(verdict.holds is True for verdict in result.verdicts) >= 6
+        names = {path.name for path in (folder / key).iterdir()}
+        assert names == {"cells", "curves.csv", "verdicts.json", f"{key}.png", f"{key}.svg"}
+        head = (folder / key / "curves.csv").read_text().splitlines()[0]
+        assert head == "curve,round,average_score,standard_error,runs"
+        skipped = {verdict.evidence for verdict in result.verdicts if verdict.holds is None}
+        assert skipped <= {"not played at the quick horizon", "needs the full horizon"}
+
+
+def test_the_claims_on_mistakes_do_not_hold_of_listnet(reproductions):
+    result, _ = reproductions["thesis-fig2.1"]
+    slow = "ListNet, 0.01 / sqrt(t)"
+    for claim in result.study.claims:
+        if claim["kind"] in ("settles", "band"):
+            assert judge({**claim, "curve": slow}, result.curves, {}, {}).holds is False
+
+
+def test_papers_on_lists_are_resumed(reproductions, tmp_path):
+    study = find_study("thesis-fig2.1", quick=True)
+    real = KINDS["lists"]
+    played: list[str] = []
+
+    def interrupted(label, lists, report):
+        if len(played) == 2:
+            raise KeyboardInterrupt
+        played.append(label)
+        return real.play(label, lists, report)
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(replace(study, kind=replace(real, play=interrupted)), tmp_path)
+    result = reproduce(study, tmp_path)
+    assert result.n_resumed == 2
+    for label, curve in reproductions["thesis-fig2.1"][0].curves.items():
+        assert np.array_equal(curve.values, result.curves[label].values)
+
+
+def test_a_run_does_not_depend_on_how_many_there_are():
+    one, two = (
+        play_lists("x", build_lists(ListSpec(ranker="listnet", rounds=500, runs=runs)))
+        for runs in (1, 2)
+    )
+    assert np.array_equal(one.values[0], two.values[0])
+    assert not np.array_equal(two.values[0], two.values[1])
+
+
+def test_greedy_lists_are_not_those_shown():
+    shown, greedy = (
+        play_lists("x", build_lists(ListSpec(rounds=2000, greedy=greedy)))
+        for greedy in (False, True)
+    )
+    assert greedy.at().mean > shown.at().mean + 0.005
+
+
+# --------------------------------------------------------------------------- files
+
+
+def write_letor(path, seed):
+    numbers = np.random.default_rng(seed)
+    lines = []
+    for query in range(40):
+        for _ in range(6):
+            x = numbers.random(3)
+            values = " ".join(f"{i + 1}:{v:.4f}" for i, v in enumerate(x))
+            lines.append(f"{int(x[0] > 0.6)} qid:{query} {values}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A study of two panels whose curves are compiled elsewhere too."""
+    folder = tmp_path / "papers" / "small"
+    folder.mkdir(parents=True)
+    (folder / "study.toml").write_text(
+        """
+        kind = "lists"
+        title = "t"
+        paper = "p"
+        about = "a"
+        [lists]
+        world_options = { shape = "yandex" }
+        rounds = 300
+        runs = 2
+        [[panel]]
+        name = "one"
+        [[panel]]
+        name = "two"
+        lists = { world = "data:mq2008" }
+        [[curve]]
+        label = "random"
+        ranker = "random"
+        [[curve]]
+        label = "ListNet"
+        ranker = "listnet"
+        [[curve]]
+        label = "other"
+        panel = "two"
+        ranker = "random"
+        """
+    )
+    (folder / "expected.toml").write_text(
+        """
+        [[claim]]
+        text = "ListNet learns"
+        kind = "order"
+        curves = ["random", "ListNet"]
+        by = 0.1
+        [[claim]]
+        text = "random ends where it does"
+        kind = "band"
+        curve = "random"
+        low = 0.5
+        high = 0.65
+        on_data = "a number of the generated lists"
+        [[claim]]
+        text = "other"
+        kind = "band"
+        curve = "other"
+        low = 0.0
+        high = 1.0
+        """
+    )
+    return read_study(folder)
+
+
+def invoke(study, monkeypatch, *arguments):
+    monkeypatch.setattr("keyhole.cli.find_study", lambda *_, **__: study)
+    return CliRunner().invoke(app, ["reproduce", "small", *map(str, arguments)])
+
+
+def test_own_files_take_the_place_of_the_first_panel(study, tmp_path, monkeypatch):
+    files = [write_letor(tmp_path / f"{seed}.txt", seed) for seed in (1, 2)]
+    out = tmp_path / "out"
+    options = [option for path in files for option in ("--data", path)]
+    result = invoke(study, monkeypatch, *options, "--out", out, "--json")
+    assert result.exit_code == 0, result.output
+    record = json.loads((out / "verdicts.json").read_text())
+    assert [verdict["holds"] for verdict in record["verdicts"]] == [True, None, None]
+    assert record["verdicts"][1]["evidence"] == "a number of the generated lists"
+    assert record["verdicts"][2]["evidence"] == "the files of --data take its place"
+    assert record["curves"]["ListNet"]["world"] == [str(path) for path in files]
+    # the same names with other lists in them are played anew
+    again = on_files(study, files)
+    assert reproduce(again, out).n_resumed == 2
+    write_letor(files[1], 3)
+    assert reproduce(again, out).n_resumed == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("1 qid:1 1:0.5 2:x\n", "bad.txt"),
+        (None, "bad.txt"),
+    ],
+)
+def test_a_bad_file_is_one_sentence(text, sentence, study, tmp_path, monkeypatch):
+    path = tmp_path / "bad.txt"
+    if text is not None:
+        path.write_text(text)
+    result = invoke(study, monkeypatch, "--data", path, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    shown = result.stderr.replace("\n", "")
+    assert shown.startswith("Error:")
+    assert sentence in shown
+    assert not (tmp_path / "out").exists()
+
+
+def test_games_have_no_files_of_ones_own(tmp_path):
+    result = CliRunner().invoke(app, ["reproduce", "top1-fig1", "--data", "x.txt"])
+    assert result.exit_code == 2
+    expected = "--data needs a paper on query-document lists, which top1-fig1 is not."
+    assert expected in result.stderr.replace("\n", " ")
+
+
+def test_missing_data_is_skipped_with_a_reason(study, tmp_path, monkeypatch):
+    monkeypatch.setenv("KEYHOLE_DATA", str(tmp_path / "nothing"))
+    result = reproduce(study, tmp_path / "out")
+    assert [verdict.holds for verdict in result.verdicts] == [True, True, None]
+    assert "no data: mq2008 is not in" in result.verdicts[2].evidence
+
+
+def test_mq2008_is_played_where_it_is(study, tmp_path):
+    if not (data_folder() / "mq2008").is_dir():
+        pytest.skip(f"MQ2008 is not in {data_folder()}")
+    result = reproduce(study, tmp_path / "out")
+    assert [verdict.holds for verdict in result.verdicts] == [True, True, True]
+    mean, error = result.curves["other"].at()
+    assert abs(mean - 0.4667) < 5 * max(error, 0.01)  # a deviation of .3 over 600 lists
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"rankers": "x"}, "A field of here must be one of"),
+        ({"ranker": "rtop"}, "Did you mean 'rtopk'?"),
+        ({"world": "gradde"}, "Did you mean 'graded'?"),
+        ({"world_options": {"shape": "yaho"}}, "Did you mean 'yahoo'?"),
+        ({"world_options": {"flip": 1}}, "An option of Graded must be one of"),
+        ({"ranker_options": {"rates": 1}}, "An option of ContextualRTopK must be one of"),
+        ({"rounds": 0}, "rounds must be an integer of at least 1"),
+    ],
+)
+def test_bad_fields_are_one_sentence(fields, sentence):
+    with pytest.raises(KeyholeError) as caught:
+        build_lists(ListSpec.of(fields, "here"))
+    assert sentence in str(caught.value)
