@@ -3,6 +3,7 @@
 import itertools
 import math
 from decimal import Decimal, getcontext
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,7 +105,13 @@ def dudley(log_covering, top, loss_bound, n):
 
 @pytest.mark.parametrize(("G", "m", "n"), list(itertools.product((0.1, 2), (1, 40), (1e4, 1e8))))
 def test_safe_complexities_are_above_the_integral_of_their_covering_numbers(G, m, n):
-    how = {"lipschitz": G, "radius": 1.0, "norm": 1.0, "n_queries": int(n), "n_items": m}
+    how: dict[str, Any] = {
+        "lipschitz": G,
+        "radius": 1.0,
+        "norm": 1.0,
+        "n_queries": int(n),
+        "n_items": m,
+    }
     for B in (0.05, 1.0, 50.0):
         exact = dudley(lambda e: c.l2_covering(e, **how), G, B, n)
         safe = c.l2_complexity(**how, loss_bound=B, safe=True)
@@ -222,7 +229,13 @@ def test_bounds_rise_and_fall_as_they_should(G, W, R, B, n, m, more):
 
 
 def test_limits():
-    how = {"lipschitz": 2.0, "radius": 1.0, "norm": 1.0, "loss_bound": 5.0, "n_items": 100}
+    how: dict[str, Any] = {
+        "lipschitz": 2.0,
+        "radius": 1.0,
+        "norm": 1.0,
+        "loss_bound": 5.0,
+        "n_items": 100,
+    }
     many = 10**15
     assert c.l2_complexity(**how, n_queries=many) < 1e-4
     assert c.l1_complexity(**how, n_queries=10**20, n_features=100) < 1e-2

@@ -1,6 +1,7 @@
 """The constants of every surrogate, attacked by a search (B11)."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ OPTIONS = {
     "smooth_dcg": {"eps": 0.5},
 }
 ALL = {name: surrogate(name, **OPTIONS.get(name, {})) for name in SURROGATES}  # type: ignore[arg-type]
-LIMITS = {"max_grade": 3.0, "max_score": 2.0}
+LIMITS: dict[str, Any] = {"max_grade": 3.0, "max_score": 2.0}
 # Suprema are approached to within this; of the others it is only known that they hold here:
 # grades and scores that are bounded keep softmaxes away from corners, and thresholds and best
 # DCGs differ from item to item.
@@ -39,7 +40,7 @@ def test_no_constant_is_exceeded_and_suprema_are_approached(constant, norm):
 
 
 def test_listnet_and_smooth_dcg_do_not_grow_with_the_list_but_ranksvm_does():
-    far = {"max_grade": 40.0, "max_score": 40.0}
+    far: dict[str, Any] = {"max_grade": 40.0, "max_score": 40.0}
     for m in (2, 6, 12):
         assert attained(ListNet(), "lipschitz", m, **far) == pytest.approx(2.0, rel=1e-6)
         assert 0.9 <= attained(ListNet(), "smoothness", m, **LIMITS) <= 1.0
