@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 import keyhole
+from keyhole.cli_bounds import bound_command
 from keyhole.cli_lists import learn_command, rank_command
 from keyhole.contracts import options_of
 from keyhole.lab.figure import Panel, check_figures, save_figure
@@ -322,3 +323,4 @@ def reproduce_command(
 
 app.command(name="learn")(learn_command)
 app.command(name="rank")(rank_command)
+app.command(name="bound")(bound_command)

@@ -231,6 +231,7 @@ class BatchRanker:
         request = MetadataRequest(owner=self)
         for method in (request.fit, request.score):
             method.add_request(param="groups", alias=True)
+        request.score.add_request(param="sample_weight", alias=None)  # pipelines name it
         return request
 
     def __repr__(self) -> str:

@@ -146,7 +146,7 @@ def smallest(found: list[Guarantee]) -> Guarantee | None:
 
 _MEAN = "in expectation"
 _CONVEX = "a convex loss"
-_KNOWN = "the loss of the best weights (optimal_loss)"
+_KNOWN = "the loss of the best weights"
 
 
 def _level(problem: Problem) -> str:
