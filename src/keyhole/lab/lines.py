@@ -1,11 +1,13 @@
 """Bounds and closed forms by name: average regret as a function of the round."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from keyhole.bounds import blocks, choices, ftpl
-from keyhole.errors import FloatArray, IntArray
+from keyhole.bounds.guarantees import Problem, guarantees
+from keyhole.errors import FloatArray, IntArray, check_choice
 
 
 def choice_bound(rounds: IntArray, *, items: int, chosen: int | None = None) -> FloatArray:
@@ -29,8 +31,29 @@ def top_k_bound(rounds: IntArray, *, items: int, top: int = 1, measure: str = "D
     return np.array(totals) / rounds
 
 
+def risk_bound(x: IntArray, *, vary: str, bound: str, **problem: Any) -> FloatArray:
+    """B11: a bound on the excess risk as ``items``, ``queries`` or ``features`` vary.
+
+    ``bound`` is the name that :func:`~keyhole.bounds.guarantees.guarantees` has for it, or
+    ``range``: how far losses can be apart, beyond which a bound says nothing.
+    """
+    fields = {"items": 5, "queries": 100, **problem}
+    values = []
+    for point in x:
+        now = {**fields, vary: int(point)}
+        own = {
+            f"n_{name}": now.pop(name) for name in ("items", "queries", "features") if name in now
+        }
+        given = Problem(**own, **now)
+        rows = {row.name: row.value for row in guarantees(given)} | {"range": given.range}
+        value = rows[check_choice(bound, "bound", rows)]
+        values.append(np.nan if value is None else value)
+    return np.array(values)
+
+
 LINES: dict[str, Callable[..., FloatArray]] = {
     "choice-bound": choice_bound,
     "uniform-choice": uniform_choice,
     "top-k-bound": top_k_bound,
+    "risk-bound": risk_bound,
 }
