@@ -26,7 +26,7 @@ class Pointwise:
     def __init__(self, model):
         self.model = model
 
-    def fit(self, X, y, groups):
+    def fit(self, X, y, _groups):
         self.model.fit(X, y > 0 if isinstance(self.model, LogisticRegression) else y)
         self.judge = BatchRanker()
         self.judge.coef_, self.judge.n_features_in_ = self.model.coef_.ravel(), X.shape[1]
@@ -73,7 +73,8 @@ def folds():
 def run(models=MODELS):
     """Return the NDCG@10 of each model on each fold, and seconds."""
     parts = read()
-    table, seconds = {name: [] for name in models}, dict.fromkeys(models, 0.0)
+    table: dict[str, list[float]] = {name: [] for name in models}
+    seconds = dict.fromkeys(models, 0.0)
     for train, vali, test in folds():
         lists = [together(parts, chosen) for chosen in (train, vali, test)]
         for name, candidates in models.items():

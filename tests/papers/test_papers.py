@@ -17,12 +17,13 @@ from keyhole.lab.study import find_study, list_studies, papers_folder
 KEYS = [
     "ailon-thm3.1", "thesis-fig3.1", "thesis-fig3.2", "thesis-fig3.3", "top1-fig1", "top1-fig2",
 ]  # fmt: skip
+RISK_KEYS = ["fast-rates", "length-matters", "sparse-features"]  # test_risks.py
 LIST_KEYS = ["thesis-fig2.1", "thesis-fig2.2", "thesis-fig3.4", "thesis-fig3.5"]  # test_lists.py
 
 
 def test_every_paper_is_there():
-    assert sorted(list_studies()) == sorted([*KEYS, *LIST_KEYS])
-    for key in [*KEYS, *LIST_KEYS]:
+    assert sorted(list_studies()) == sorted([*KEYS, *LIST_KEYS, *RISK_KEYS])
+    for key in [*KEYS, *LIST_KEYS, *RISK_KEYS]:
         assert (papers_folder() / key / "README.md").read_text().startswith(f"# {key}")
         kinds = {claim["kind"] for claim in find_study(key).claims}
         assert kinds <= set(CLAIMS)

@@ -22,7 +22,7 @@ from keyhole.surrogates import SLAM, SURROGATES, SmoothDCG, surrogate
 from keyhole.worlds.queries import Queries
 
 OPTIONS = {"logistic": {"max_grade": 3}, "ordinal": {"max_grade": 3}}
-CONVEX = {n: surrogate(n, **OPTIONS.get(n, {})) for n in SURROGATES if n != "smooth_dcg"}  # type: ignore[arg-type]
+CONVEX = {n: surrogate(n, **OPTIONS.get(n, {})) for n in SURROGATES if n != "smooth_dcg"}
 BALLS = [(Ball("l2", 2.0), 0.0), (Ball("l1", 2.0), 0.0), (Ball(), 0.05), (Ball("l2", 1.0), 0.05)]
 
 

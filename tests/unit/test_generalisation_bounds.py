@@ -348,3 +348,23 @@ def test_smooth_losses_bound_themselves():
             gap = np.abs(s - other).max()
             tightest = max(tightest, (two[0] - two[1]) ** 2 / (6 * H * sum(two) * gap**2))
     assert not scorers.bounds_itself(0.01 * tightest, (1.0, 0.0), [0.0], [0.5])
+
+
+def test_what_the_docs_say_about_constants():
+    """Of ListNet with W = R = 1, from docs/generalisation.md."""
+
+    def value(name, n, m=100, **problem):
+        given = Problem("listnet", n, m, optimal_loss=0.0, **problem)
+        return {row.name: row.value for row in guarantees(given, safe="ball" in problem)}[name] / (
+            given.range
+        )
+
+    plain, older = "least mean loss", "least mean loss, grows with lists"
+    assert value(plain, 25_000) > 1 > value(plain, 35_000)
+    smooth = "least mean loss, smooth loss"
+    assert value(smooth, 10**7) > 1 > value(smooth, 3 * 10**7)
+    assert value(plain, 10**6, 10**5) > value(older, 10**6, 10**5)
+    assert value(plain, 10**6, 10**6) < value(older, 10**6, 10**6)
+    for d, better in ((100, False), (10_000, True)):
+        both = [value(name, 10**9, 10, ball="l1", n_features=d) for name in (plain + ", l1", plain)]
+        assert (both[0] < both[1]) is better

@@ -8,6 +8,7 @@ import numpy as np
 from keyhole.bounds import blocks, choices, ftpl
 from keyhole.bounds.guarantees import Problem, guarantees
 from keyhole.errors import FloatArray, IntArray, check_choice
+from keyhole.surrogates import surrogate
 
 
 def choice_bound(rounds: IntArray, *, items: int, chosen: int | None = None) -> FloatArray:
@@ -38,6 +39,8 @@ def risk_bound(x: IntArray, *, vary: str, bound: str, **problem: Any) -> FloatAr
     ``range``: how far losses can be apart, beyond which a bound says nothing.
     """
     fields = {"items": 5, "queries": 100, **problem}
+    options = fields.pop("surrogate_options", {})
+    fields["surrogate"] = surrogate(fields["surrogate"], **options)
     values = []
     for point in x:
         now = {**fields, vary: int(point)}
