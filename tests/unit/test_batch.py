@@ -11,6 +11,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 from keyhole.batch import Averaged, Ball, BatchRanker, Risk, average_weights, minimise
 from keyhole.bounds import generalisation
@@ -104,6 +105,20 @@ def test_ranksvm_in_the_l1_ball_is_a_linear_program(radius):
     inside = np.concatenate([np.ones(8), np.zeros(len(pairs))])
     solved = linprog(cost, np.vstack([above, inside]), np.append(-np.ones(len(pairs)), radius))
     assert abs(found.value - solved.fun) <= 1e-6 * max(1.0, solved.fun)
+
+
+def test_regularised_ranksvm_is_liblinears():
+    X, y, starts = lists()
+    held = 0.3
+    _, found = minimised(CONVEX["ranksvm"], Ball(), held)
+    gaps = np.array([X[i] - X[j] for a in starts[:-1] for i in range(a, a + 5)
+                     for j in range(a, a + 5) if y[i] > y[j]])  # fmt: skip
+    signs = np.where(np.arange(len(gaps)) % 2, 1.0, -1.0)
+    peer = LinearSVC(C=1 / (25 * held), loss="hinge", fit_intercept=False, tol=1e-10,
+                     max_iter=10**6)  # fmt: skip
+    w = peer.fit(signs[:, None] * gaps, signs).coef_.ravel()
+    other = np.maximum(1 - gaps @ w, 0).sum() / 25 + held * w @ w / 2
+    assert abs(found.value - other) <= 1e-6 * max(1.0, other)
 
 
 def test_listnet_in_the_l2_ball_is_scipys():

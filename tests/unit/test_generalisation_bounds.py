@@ -355,12 +355,11 @@ def test_what_the_docs_say_about_constants():
 
     def value(name, n, m=100, **problem):
         given = Problem("listnet", n, m, optimal_loss=0.0, **problem)
-        return {row.name: row.value for row in guarantees(given, safe="ball" in problem)}[name] / (
-            given.range
-        )
+        rows = guarantees(given, safe="ball" in problem)
+        return {row.name: row.value or np.nan for row in rows}[name] / given.range
 
     plain, older = "least mean loss", "least mean loss, grows with lists"
-    assert value(plain, 25_000) > 1 > value(plain, 35_000)
+    assert value(plain, 17_000) > 1 > value(plain, 25_000)
     smooth = "least mean loss, smooth loss"
     assert value(smooth, 10**7) > 1 > value(smooth, 3 * 10**7)
     assert value(plain, 10**6, 10**5) > value(older, 10**6, 10**5)

@@ -1,12 +1,16 @@
 """How much worse than the best weights learnt ones are on new lists, described by names."""
 
+import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole import batch
 from keyhole.batch import Ball, Risk, average_weights, minimise
 from keyhole.batch.ranker import BatchRanker
 from keyhole.bounds import generalisation as bounds
@@ -92,7 +96,14 @@ class BuiltRisk:
     @property
     def key(self) -> dict[str, Any]:
         """All that the results depend on, as plain data."""
-        return self.spec.as_dict()
+        return {**self.spec.as_dict(), "solvers": _solvers()}
+
+
+@cache
+def _solvers() -> str:
+    """Return a digest of what learns and draws: those files compile nothing."""
+    sources = [Path(__file__), *sorted(Path(batch.__file__).parent.glob("*.py"))]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
 
 
 def build_risk(spec: RiskSpec) -> BuiltRisk:

@@ -1,0 +1,46 @@
+"""Batch rankers on MQ2008's five folds, with grids shorter than those of bench.mq2008."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from keyhole.batch import BatchRanker
+from keyhole.lab.spec import data_folder
+
+FILE = importlib.util.spec_from_file_location(
+    "bench_mq2008", Path(__file__).parents[2] / "bench" / "mq2008.py"
+)
+assert FILE is not None
+assert FILE.loader is not None
+bench = importlib.util.module_from_spec(FILE)
+FILE.loader.exec_module(bench)
+
+needs_data = pytest.mark.skipif(
+    not (data_folder() / "mq2008").is_dir(), reason=f"mq2008 is not in {data_folder()}"
+)
+
+MODELS = {
+    "ListNet": [BatchRanker("listnet", regularisation=10.0**k) for k in (-3, -2)],
+    "RankSVM": [
+        BatchRanker("ranksvm", regularisation=10.0**k, tolerance=1e-4) for k in (1, 2)
+    ],
+    "ridge": [bench.Pointwise(Ridge(alpha=10.0**k)) for k in (0, 2)],
+    "logistic": [bench.Pointwise(LogisticRegression(C=10.0**k, max_iter=2000)) for k in (-1, 0)],
+}  # fmt: skip
+
+
+def test_folds_are_letors():
+    assert [*bench.folds()][:1] == [([1, 2, 3], [4], [5])]
+    assert [*bench.folds()][4] == ([5, 1, 2], [3], [4])
+
+
+@needs_data
+def test_listnet_and_ranksvm_are_within_a_hundredth_of_the_best_other_linear_ranker():
+    means = {name: float(np.mean(scores)) for name, scores in bench.run(MODELS)[0].items()}
+    others = max(means["ridge"], means["logistic"])
+    assert means["ListNet"] >= others - bench.WITHIN, means
+    assert means["RankSVM"] >= others - bench.WITHIN, means
+    assert others > 0.66  # a baseline worth the name
