@@ -84,6 +84,41 @@ def test_every_convex_surrogate_is_minimised_to_a_millionth_in_every_ball(name):
             assert risk(other)[0] + held * other @ other / 2 >= found.value - found.gap
 
 
+@pytest.mark.parametrize("name", ["listnet", "squared", "kl"])
+@pytest.mark.parametrize(
+    ("ball", "held"),
+    [(Ball("l2", 500.0), 0.0), (Ball("l2", 3.0), 0.0), (Ball("l1", 3.0), 0.0), (Ball(), 1e-6)],
+)
+def test_features_that_hardly_differ_do_not_stop_it(name, ball, held):
+    """Condition numbers of a million and more: plain descent would take ever so long."""
+    X, y, starts = lists()
+    X = X @ (np.ones((4, 4)) + 1e-3 * np.random.default_rng(0).normal(size=(4, 4)))
+    risk = Risk(CONVEX[name], X / np.linalg.norm(X, axis=1).max(), y, starts)
+    found = minimise(risk, 4, ball=ball, regularisation=held, max_evaluations=3000)
+    assert found.converged
+    assert found.gap <= 1e-6 * max(1.0, found.value)
+    assert ball.project(found.weights) == pytest.approx(found.weights, abs=1e-9)
+
+
+def test_weights_of_zero_can_be_the_least():
+    """Grades that features say nothing about: many tangents meet where nothing is learnt."""
+    rng = np.random.default_rng(6)
+    X, y = rng.random((600, 8)), rng.integers(0, 3, 600).astype(float)
+    for name in ("slam", "max_violation"):
+        risk = Risk(name, X, y, np.arange(0, 601, 20))
+        for ball, held in ((Ball("l1", 10.0), 0.0), (Ball("l2", 10.0), 0.0), (Ball(), 1e-3)):
+            found = minimise(risk, 8, ball=ball, regularisation=held, smooth=False,
+                             max_evaluations=1000)  # fmt: skip
+            assert found.converged
+            assert found.value <= risk(np.zeros(8))[0]
+
+
+def test_many_weights_are_descended_without_newtons_steps(monkeypatch):
+    monkeypatch.setattr("keyhole.batch.solvers._WIDEST", 3)
+    monkeypatch.setattr("keyhole.batch.solvers.newton", None)
+    assert minimised(CONVEX["listnet"], Ball("l2", 2.0), 0.0)[1].converged
+
+
 def test_ridge_is_scikit_learns():
     X, y, _ = lists()
     _, found = minimised(CONVEX["squared"], Ball(), 0.3, tolerance=1e-12)

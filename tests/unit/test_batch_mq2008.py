@@ -44,3 +44,19 @@ def test_listnet_and_ranksvm_are_within_a_hundredth_of_the_best_other_linear_ran
     assert means["ListNet"] >= others - bench.WITHIN, means
     assert means["RankSVM"] >= others - bench.WITHIN, means
     assert others > 0.66  # a baseline worth the name
+
+
+@needs_data
+def test_every_kind_of_problem_is_solved_to_a_millionth():
+    """On real features, some of which hardly differ: warnings are errors here."""
+    X, y, groups = bench.together(bench.read(), [1, 2, 3])
+    for name, options in (
+        ("listnet", {"norm": "l1", "radius": 100.0, "regularisation": 0.0}),
+        ("listnet", {"regularisation": 1e-5}),
+        ("squared", {"radius": 50.0, "regularisation": 0.0}),
+        ("ranksvm", {"regularisation": 1e-2}),
+        ("ranksvm", {"radius": 3.0, "regularisation": 0.0}),
+        ("max_violation", {"norm": "l1", "radius": 10.0, "regularisation": 0.0}),
+    ):
+        ranker = BatchRanker(name, max_evaluations=3000, **options).fit(X, y, groups)
+        assert ranker.gap_ <= 1e-6 * max(1.0, ranker.objective_), name
