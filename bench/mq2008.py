@@ -38,9 +38,7 @@ class Pointwise:
 
 MODELS = {
     "ListNet": [BatchRanker("listnet", regularisation=10.0**k) for k in range(-5, 1)],
-    "RankSVM": [
-        BatchRanker("ranksvm", regularisation=10.0**k, tolerance=1e-5) for k in range(-2, 4)
-    ],
+    "RankSVM": [BatchRanker("ranksvm", regularisation=10.0**k) for k in range(-2, 4)],
     "ridge on the grades": [Pointwise(Ridge(alpha=10.0**k)) for k in range(-3, 4)],
     "logistic on relevance": [
         Pointwise(LogisticRegression(C=10.0**k, max_iter=5000)) for k in range(-3, 4)

@@ -100,6 +100,18 @@ def test_features_that_hardly_differ_do_not_stop_it(name, ball, held):
     assert ball.project(found.weights) == pytest.approx(found.weights, abs=1e-9)
 
 
+@pytest.mark.parametrize("name", ["listnet", "squared", "logistic", "pairwise_squared"])
+def test_newtons_steps_alone_find_the_least_too(name, monkeypatch):
+    for ball, held in BALLS:
+        expected = minimised(CONVEX[name], ball, held, tolerance=1e-9)[1]
+        with monkeypatch.context() as patch:
+            patch.setattr("keyhole.batch.solvers._FIRST", -3)  # one evaluation before them
+            found = minimised(CONVEX[name], ball, held)[1]
+        assert found.converged
+        assert found.value == pytest.approx(expected.value, abs=1e-6 * max(1.0, found.value))
+        assert ball.project(found.weights) == pytest.approx(found.weights, abs=1e-9)
+
+
 def test_weights_of_zero_can_be_the_least():
     """Grades that features say nothing about: many tangents meet where nothing is learnt."""
     rng = np.random.default_rng(6)
