@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 import keyhole
+from keyhole.cli_bounds import bound_command
 from keyhole.cli_lists import learn_command, rank_command
 from keyhole.cli_logs import evaluate_command
 from keyhole.cli_oracle import AtlasCommand, atlas_command, classify_command
@@ -339,3 +340,4 @@ app.command(name="rank")(rank_command)
 app.command(name="evaluate")(evaluate_command)
 app.command(name="classify")(classify_command)
 app.command(name="atlas", cls=AtlasCommand)(atlas_command)
+app.command(name="bound")(bound_command)

@@ -18,12 +18,13 @@ KEYS = [
     "ailon-thm3.1", "thesis-fig3.1", "thesis-fig3.2", "thesis-fig3.3", "top1-fig1", "top1-fig2",
 ]  # fmt: skip
 ORACLE_KEYS = ["hopeless-ndcg"]  # test_hopeless.py
+RISK_KEYS = ["fast-rates", "length-matters", "sparse-features"]  # test_risks.py
 LIST_KEYS = ["thesis-fig2.1", "thesis-fig2.2", "thesis-fig3.4", "thesis-fig3.5"]  # test_lists.py
 AD_KEYS = ["thesis-fig5.1", "thesis-fig5.2", "thesis-table5.1"]  # test_ads.py
 
 
 def test_every_paper_is_there():
-    everything = [*KEYS, *ORACLE_KEYS, *LIST_KEYS, *AD_KEYS]
+    everything = [*KEYS, *ORACLE_KEYS, *LIST_KEYS, *AD_KEYS, *RISK_KEYS]
     assert sorted(list_studies()) == sorted(everything)
     for key in everything:
         assert (papers_folder() / key / "README.md").read_text().startswith(f"# {key}")

@@ -188,6 +188,37 @@ def _mostly(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[s
     )
 
 
+def _power(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """Values grow as a power of x between ``low`` and ``high``, with its whole interval."""
+    curve = {**lines, **curves}[claim["curve"] if "curve" in claim else claim["line"]]
+    power, low, high = curve.power(claim.get("from", 0))
+    least, most = claim.get("low", -math.inf), claim.get("high", math.inf)
+    spread = "" if math.isnan(low) else f" in [{low:.3f}, {high:.3f}]"
+    ends = (power, power) if math.isnan(low) else (low, high)
+    limits = f"{least:g} to {most:g}"
+    return least <= ends[0] and ends[1] <= most, f"power {power:.3f}{spread}, {limits}"
+
+
+def _beneath(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """Mean and two standard errors are below a line at every point."""
+    curve, line = curves[claim["curve"]], lines[claim["line"]]
+    mean, error = curve.mean
+    above = mean + _ERRORS * np.nan_to_num(error)
+    shares = above / line.values[0]
+    return bool((shares <= 1.0).all()), (
+        f"mean and {_ERRORS:g} standard errors are at most {shares.max():.2%} of the line over "
+        f"{len(shares)} points"
+    )
+
+
+def _lines(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """Lines rise in the order given, at the end."""
+    chosen = [lines[label] for label in claim["lines"]]
+    ends = [float(line.values[0, -1]) for line in chosen]
+    shown = ", ".join(f"{line.label} {end:.4g}" for line, end in zip(chosen, ends, strict=True))
+    return all(a < b for a, b in itertools.pairwise(ends)), f"at {chosen[0].x[-1]}, rising: {shown}"
+
+
 CLAIMS: dict[str, Callable[..., Any]] = {
     "order": _order,
     "below": _below,
@@ -200,6 +231,9 @@ CLAIMS: dict[str, Callable[..., Any]] = {
     "on-line": _on_line,
     "over-line": _over_line,
     "refused": _refused,
+    "power": _power,
+    "beneath": _beneath,
+    "lines": _lines,
 }
 
 
@@ -218,7 +252,7 @@ def judge(
         if label in missing:
             return Verdict(claim["text"], None, missing[label])
         check_choice(label, f"curve of claim {claim['text']!r}", curves)
-    if "line" in claim:
-        check_choice(claim["line"], f"line of claim {claim['text']!r}", lines)
+    for label in [*claim.get("lines", []), *([claim["line"]] if "line" in claim else [])]:
+        check_choice(label, f"line of claim {claim['text']!r}", lines)
     holds, evidence = CLAIMS[kind](claim, curves, lines)
     return Verdict(claim["text"], bool(holds), evidence)

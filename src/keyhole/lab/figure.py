@@ -17,6 +17,7 @@ from keyhole.lab.results import Axes, Curve, write_atomically
 # Okabe & Ito: told apart by readers with any colour vision, and in print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _ERRORS = 2.0
+_STYLES = ("--", ":", "-.", (0, (1, 3)), (0, (6, 3)))
 _MOST_IN_A_ROW = 3
 _MOST_INSIDE = 3
 
@@ -104,10 +105,10 @@ def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:
         if not np.isnan(error).all():
             low, high = mean - _ERRORS * error, mean + _ERRORS * error
             plot.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
-    for style, line in zip(("--", ":", "-."), panel.lines, strict=False):
+    for style, line in zip(_STYLES, panel.lines, strict=False):
         shown = line.x >= panel.first_x
         heights = line.values[0, shown]
-        plot.plot(line.x[shown], heights, style, color="0.3", linewidth=1.3, label=line.label)
+        plot.plot(line.x[shown], heights, ls=style, color="0.3", lw=1.3, label=line.label)
     plot.set_xlabel(axes.x)
     plot.set_ylabel(f"{axes.y} ({measure})")
     if panel.title:

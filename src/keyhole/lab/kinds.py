@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from keyhole.lab.ad_studies import AdSpec, ad_axes, build_ads, play_ads
+from keyhole.lab.generalisation import VARIED, build_risk, play_risk, reader, risk_axes
 from keyhole.lab.lists import ListSpec, build_lists, list_axes, play_lists
 from keyhole.lab.results import REGRET, Axes, Curve
 from keyhole.lab.sides import SIDES, SidesSpec, build_sides, play_sides
@@ -69,4 +70,8 @@ KINDS: dict[str, Kind] = {
     "sides": Kind(SidesSpec.of, build_sides, play_sides, lambda _: SIDES),
     "lists": Kind(ListSpec.of, build_lists, play_lists, list_axes, ListSpec.on_files),
     "ads": Kind(AdSpec.of, build_ads, play_ads, ad_axes),
+    **{
+        f"risk-by-{vary}": Kind(reader(vary), build_risk, play_risk, risk_axes(vary))
+        for vary in VARIED
+    },
 }

@@ -1,12 +1,15 @@
 """Bounds and closed forms by name: average regret as a function of the round."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from keyhole.bounds import blocks, choices, ftpl
-from keyhole.errors import FloatArray, IntArray
+from keyhole.bounds.guarantees import Problem, guarantees
+from keyhole.errors import FloatArray, IntArray, check_choice
 from keyhole.lab.sides import hopeless_constant
+from keyhole.surrogates import surrogate
 
 
 def choice_bound(rounds: IntArray, *, items: int, chosen: int | None = None) -> FloatArray:
@@ -37,9 +40,32 @@ def hopeless_line(
     return np.full(len(rounds), float(hopeless_constant(measure, pair=pair, items=items, top=top)))
 
 
+def risk_bound(x: IntArray, *, vary: str, bound: str, **problem: Any) -> FloatArray:
+    """B11: a bound on the excess risk as ``items``, ``queries`` or ``features`` vary.
+
+    ``bound`` is the name that :func:`~keyhole.bounds.guarantees.guarantees` has for it, or
+    ``range``: how far losses can be apart, beyond which a bound says nothing.
+    """
+    fields = {"items": 5, "queries": 100, **problem}
+    options = fields.pop("surrogate_options", {})
+    fields["surrogate"] = surrogate(fields["surrogate"], **options)
+    values = []
+    for point in x:
+        now = {**fields, vary: int(point)}
+        own = {
+            f"n_{name}": now.pop(name) for name in ("items", "queries", "features") if name in now
+        }
+        given = Problem(**own, **now)
+        rows = {row.name: row.value for row in guarantees(given)} | {"range": given.range}
+        value = rows[check_choice(bound, "bound", rows)]
+        values.append(np.nan if value is None else value)
+    return np.array(values)
+
+
 LINES: dict[str, Callable[..., FloatArray]] = {
     "choice-bound": choice_bound,
     "uniform-choice": uniform_choice,
     "top-k-bound": top_k_bound,
     "hopeless-constant": hopeless_line,
+    "risk-bound": risk_bound,
 }

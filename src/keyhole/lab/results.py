@@ -137,6 +137,20 @@ class Curve:
         """Mean over the runs and its standard error, at each point."""
         return mean_and_error(self.values)
 
+    def power(self, first_x: int = 0) -> tuple[float, float, float]:
+        """Return the slope of log mean on log x from some point on, and a bootstrap interval."""
+        late = self.x >= first_x
+        log_x, values = np.log(self.x[late]), self.values[:, late]
+
+        def slope(mean: FloatArray) -> float:
+            return float(np.polyfit(log_x, np.log(np.maximum(mean, 1e-300)), 1)[0])
+
+        if len(values) < 2:
+            return slope(values[0]), math.nan, math.nan
+        picks = np.random.default_rng(0).integers(len(values), size=(500, len(values)))
+        low, high = np.quantile([slope(values[p].mean(axis=0)) for p in picks], [0.025, 0.975])
+        return slope(values.mean(axis=0)), float(low), float(high)
+
     def index(self, x: int | None = None) -> int:
         """Return the index of the last point up to ``x``, or of the last of all."""
         if x is None:

@@ -12,7 +12,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, InvalidInput, check_integer, check_number, check_relevance
+from keyhole.errors import (
+    FloatArray,
+    InvalidInput,
+    check_choice,
+    check_integer,
+    check_number,
+    check_relevance,
+)
 from keyhole.sorting import SortWork, sort_work
 
 
@@ -83,6 +90,7 @@ class Surrogate(ABC):
     pairs: ClassVar[PairKernel | None] = None
     """The terms of the gradient, where each needs the relevance of two items."""
     is_convex: ClassVar[bool] = True
+    is_nonnegative: ClassVar[bool] = True
 
     @property
     def order(self) -> int | None:
@@ -109,24 +117,56 @@ class Surrogate(ABC):
     def _smoothness(self, n_items: int, max_grade: float, max_score: float) -> float | None:
         return None
 
-    def lipschitz(
-        self, n_items: int, *, max_grade: float = 1.0, max_score: float = np.inf
-    ) -> float | None:
-        """Return a bound on the l1 norm of the gradient, or None where there is no bound.
+    @abstractmethod
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float | None: ...
 
-        That is the Lipschitz constant with respect to the largest change of a score (the G of
-        B11), for relevance in [0, max_grade] and scores in [-max_score, max_score].
+    def _l2_smoothness(self, n_items: int, max_grade: float, max_score: float) -> float | None:
+        return None
+
+    @abstractmethod
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float: ...
+
+    def lipschitz(
+        self,
+        n_items: int,
+        *,
+        max_grade: float = 1.0,
+        max_score: float = np.inf,
+        norm: str = "linf",
+    ) -> float | None:
+        """Return how fast the loss can change with the scores, or None where there is no bound.
+
+        With respect to the largest change of a score (``linf``, the G of B11) that is a bound
+        on the l1 norm of the gradient; with respect to the Euclidean norm (``l2``), on its own
+        Euclidean norm. For relevance in [0, max_grade] and scores in [-max_score, max_score].
         """
-        return self._lipschitz(*self._check_range(n_items, max_grade, max_score))
+        of = {"linf": self._lipschitz, "l2": self._l2_lipschitz}
+        return of[check_choice(norm, "norm", of)](*self._check_range(n_items, max_grade, max_score))
 
     def smoothness(
-        self, n_items: int, *, max_grade: float = 1.0, max_score: float = np.inf
+        self,
+        n_items: int,
+        *,
+        max_grade: float = 1.0,
+        max_score: float = np.inf,
+        norm: str = "linf",
     ) -> float | None:
-        """Return how fast the gradient (l1) changes with the scores (largest), or None.
+        """Return how fast the gradient changes with the scores, or None.
 
-        That is the H of B11, under the conditions of :meth:`lipschitz`.
+        For ``linf`` that is the change of the gradient (l1) over the largest change of a score,
+        the H of B11; for ``l2`` both are Euclidean. Conditions are those of :meth:`lipschitz`.
         """
-        return self._smoothness(*self._check_range(n_items, max_grade, max_score))
+        of = {"linf": self._smoothness, "l2": self._l2_smoothness}
+        return of[check_choice(norm, "norm", of)](*self._check_range(n_items, max_grade, max_score))
+
+    def loss_range(self, n_items: int, *, max_grade: float = 1.0, max_score: float) -> float | None:
+        """Return a bound on the largest loss less the least (the B of B11), or None.
+
+        Conditions are those of :meth:`lipschitz`.
+        """
+        n_items, max_grade, max_score = self._check_range(n_items, max_grade, max_score)
+        bound = self._loss_range(n_items, max_grade, max_score)
+        return bound if np.isfinite(bound) else None
 
     def _check_range(
         self, n_items: int, max_grade: float, max_score: float

@@ -1,5 +1,6 @@
 """S1: the hinge loss of binary classification."""
 
+import math
 from typing import Any, ClassVar
 
 from keyhole.compiled import kernel
@@ -62,3 +63,9 @@ class Hinge(Surrogate):
 
     def _lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
         return float(n_items)
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return math.sqrt(n_items)
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return n_items * (1.0 + max_score)

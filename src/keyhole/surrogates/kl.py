@@ -67,3 +67,19 @@ class UnnormalisedKL(Surrogate):
 
     def _smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
         return n_items * math.exp(min(max_score, LARGEST_SCORE))
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return self._lipschitz(n_items, max_grade, max_score) / math.sqrt(n_items)
+
+    def _l2_smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return math.exp(min(max_score, LARGEST_SCORE))
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        if max_score == math.inf:
+            return math.inf
+        corners = [
+            math.exp(r) * (r - s - 1.0) + straight_exp(s)
+            for r in (0.0, max_grade)
+            for s in (-max_score, max_score)
+        ]
+        return n_items * max(corners)

@@ -38,7 +38,7 @@ class ListNet(Surrogate):
     is softmax(s) - softmax(R). It needs all relevances at once: on two grades it has terms of
     m - 1 items, with three of m (R19), so top-k feedback does not do. Lipschitz constant at
     most 2 (Proposition 1 of [T16]); the smoothness 1 is the exact supremum, where
-    the source has 2 (B11).
+    the source has 2 (B11). The Euclidean constants are sqrt(2) and 1/2.
 
     Examples
     --------
@@ -56,3 +56,13 @@ class ListNet(Surrogate):
 
     def _smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
         return 1.0 if n_items > 1 else 0.0
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return math.sqrt(2.0) if n_items > 1 else 0.0
+
+    def _l2_smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return 0.5 if n_items > 1 else 0.0
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        # all of the target on the one document that is scored lowest
+        return 2.0 * max_score + math.log(math.exp(-2.0 * max_score) + n_items - 1.0)

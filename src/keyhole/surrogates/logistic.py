@@ -1,5 +1,6 @@
 """S11: logistic loss, item by item."""
 
+import math
 from typing import Any, ClassVar, NamedTuple
 
 from keyhole.compiled import kernel
@@ -81,3 +82,12 @@ class Logistic(Surrogate):
 
     def _smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
         return n_items / 4.0
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return math.sqrt(n_items)
+
+    def _l2_smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return 0.25
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return n_items * (max_score + math.log1p(math.exp(-max_score)))

@@ -1,5 +1,6 @@
 """S3: the hinge of the worst pair."""
 
+import math
 from typing import Any, ClassVar
 
 from keyhole.compiled import kernel
@@ -71,3 +72,9 @@ class MaxViolation(Surrogate):
 
     def _lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
         return 2.0
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return math.sqrt(2.0)
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return 1.0 + 2.0 * max_score

@@ -1,5 +1,6 @@
 """S9: squared loss against the gains over the best DCG."""
 
+import math
 from typing import Any, ClassVar, NamedTuple
 
 from keyhole.compiled import kernel
@@ -81,3 +82,13 @@ class NDCGSquared(Surrogate):
 
     def _smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
         return 2.0 * n_items
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float | None:
+        bound = 2.0 * math.sqrt(n_items) * (max_score + 1.0)
+        return None if max_score == math.inf else bound
+
+    def _l2_smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return 2.0
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return n_items * (max_score + 1.0) ** 2

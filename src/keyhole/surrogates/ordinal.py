@@ -1,5 +1,6 @@
 """S11: ordinal logistic loss, item by item."""
 
+import math
 from typing import Any, ClassVar, NamedTuple
 
 from keyhole.compiled import kernel
@@ -93,3 +94,13 @@ class Ordinal(Surrogate):
 
     def _smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
         return n_items * self._max_grade / 4.0
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return math.sqrt(n_items) * self._max_grade
+
+    def _l2_smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return self._max_grade / 4.0
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        farthest = max_score + 0.5 * (self._max_grade - 1.0)
+        return n_items * self._max_grade * (farthest + math.log1p(math.exp(-farthest)))

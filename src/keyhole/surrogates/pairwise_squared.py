@@ -1,5 +1,6 @@
 """S11: squared loss of the gaps between pairs."""
 
+import math
 from typing import Any, ClassVar
 
 from keyhole.compiled import kernel
@@ -77,3 +78,15 @@ class PairwiseSquared(Surrogate):
 
     def _smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
         return 2.0 * (n_items * n_items - n_items % 2)
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float | None:
+        if max_score == math.inf:
+            return None
+        spread = math.sqrt(n_items * (n_items**2 // 4))
+        return 2.0 * spread * (2.0 * max_score + max_grade)
+
+    def _l2_smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return 2.0 * n_items if n_items > 1 else 0.0
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return (n_items**2 // 4) * (2.0 * max_score + max_grade) ** 2

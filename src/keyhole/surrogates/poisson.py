@@ -53,6 +53,7 @@ class Poisson(Surrogate):
     name: ClassVar[str] = "poisson"
     kernel: ClassVar[SurrogateKernel] = SurrogateKernel(_value, _gradient)
     parts: ClassVar[PartKernel | None] = PartKernel(_known, _part)
+    is_nonnegative: ClassVar[bool] = False
 
     def _lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
         reach = min(max_score, LARGEST_SCORE)
@@ -60,3 +61,19 @@ class Poisson(Surrogate):
 
     def _smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
         return n_items * math.exp(min(max_score, LARGEST_SCORE))
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return self._lipschitz(n_items, max_grade, max_score) / math.sqrt(n_items)
+
+    def _l2_smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return math.exp(min(max_score, LARGEST_SCORE))
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        if max_score == math.inf:
+            return math.inf
+        most = max(straight_exp(max_score), straight_exp(-max_score) + max_grade * max_score)
+        least = straight_exp(-max_score)
+        if max_grade > 0.0:
+            best = min(max(math.log(max_grade), -max_score), max_score)
+            least = min(least, straight_exp(best) - max_grade * best)
+        return n_items * (most - least)

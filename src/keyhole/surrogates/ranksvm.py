@@ -1,5 +1,6 @@
 """S6: RankSVM's pairwise hinge."""
 
+import math
 from typing import Any, ClassVar
 
 from keyhole.compiled import kernel
@@ -43,7 +44,9 @@ class RankSVM(Surrogate):
     where its indicator belongs (R23). The gradient needs the relevance of two items at a time
     (Lemma 26), so top-2 feedback does; on two grades, where all scores are within 1 of each
     other, one item at a time is enough (R19). The Lipschitz constant floor(m^2 / 2) is
-    the exact supremum: the items that lose can lose only to the others. Time is O(m^2).
+    the exact supremum: the items that lose can lose only to the others. So is the Euclidean
+    one, sqrt(m (m^2 - 1) / 3): gradients lie in the hull of those of full orders of the items,
+    m - 1, m - 3, ..., 1 - m. Time is O(m^2).
 
     Examples
     --------
@@ -59,3 +62,9 @@ class RankSVM(Surrogate):
 
     def _lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
         return float(n_items * n_items // 2)
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return math.sqrt(n_items * (n_items**2 - 1.0) / 3.0)
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return 0.5 * n_items * (n_items - 1.0) * (1.0 + 2.0 * max_score)

@@ -1,5 +1,6 @@
 """S2: the SLAM family, large-margin upper bounds on 1 - NDCG and 1 - AP."""
 
+import math
 from typing import Any, ClassVar, NamedTuple
 
 from keyhole.compiled import kernel
@@ -172,6 +173,12 @@ class SLAM(Surrogate):
 
     def _lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
         return 2.0
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return math.sqrt(2.0)
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return 1.0 + 2.0 * max_score
 
 
 def _weighted_by(name: str | Measure) -> Measure:

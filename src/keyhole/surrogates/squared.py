@@ -1,5 +1,6 @@
 """S5: squared loss."""
 
+import math
 from typing import Any, ClassVar
 
 from keyhole.compiled import kernel
@@ -58,3 +59,13 @@ class Squared(Surrogate):
 
     def _smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
         return 2.0 * n_items
+
+    def _l2_lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float | None:
+        bound = 2.0 * math.sqrt(n_items) * (max_score + max_grade)
+        return None if max_score == math.inf else bound
+
+    def _l2_smoothness(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return 2.0
+
+    def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
+        return n_items * (max_score + max_grade) ** 2

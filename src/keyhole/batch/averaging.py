@@ -1,0 +1,114 @@
+"""Online to batch: the mean of the weights that an online ranker went through."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole.compiled import assemble
+from keyhole.contracts import RankerKernel, World
+from keyhole.errors import FloatArray, InvalidInput
+from keyhole.learn import learn
+from keyhole.rankers.contextual import ContextualRanker
+from keyhole.rankers.contextual.base import LinearState
+
+
+class AveragedState(NamedTuple):
+    """The state of a linear ranker, the sum of its weights, and how many were added."""
+
+    weights: Any
+    squares: Any
+    total: Any
+    count: Any
+
+
+def _averaged_init(params: Any, n_items: int, n_features: int) -> AveragedState:
+    return AveragedState(
+        np.zeros(n_features), np.zeros(n_features), np.zeros(n_features), np.zeros(1)
+    )
+
+
+def _adding(update: Any) -> Callable[..., None]:
+    def add_and_update(
+        params: Any,
+        state: Any,
+        draw: Any,
+        features: Any,
+        ranking: Any,
+        explored: bool,
+        propensity: float,
+        values: Any,
+        work: Any,
+    ) -> None:
+        for column in range(state.total.shape[0]):
+            state.total[column] += state.weights[column]
+        state.count[0] += 1.0
+        update(params, state, draw, features, ranking, explored, propensity, values, work)
+
+    return add_and_update
+
+
+class Averaged(ContextualRanker):
+    """Any linear ranker of lists, which also keeps the mean of the weights it ranked with.
+
+    Parameters
+    ----------
+    ranker
+        Its settings are used; it is not changed.
+
+    Notes
+    -----
+    Section 4.5 of [T16]: where losses are convex, the mean of the weights of n rounds has at most
+    the mean regret of these rounds as excess risk, in expectation. Rankings are those of the
+    ranker itself: the mean is for afterwards.
+
+    Examples
+    --------
+    >>> from keyhole.contracts import Feedback, Query
+    >>> from keyhole.rankers.contextual import Descent
+    >>> ranker = Averaged(Descent(1, 2, surrogate="squared", rate=0.25, step="fixed"))
+    >>> for _ in range(2):
+    ...     impression = ranker.rank(Query(2, np.array([[1.0], [0.0]])))
+    ...     ranker.update(impression, Feedback(np.array([1.0, 0.0])))
+    >>> ranker.mean_weights.tolist()
+    [0.25]
+    """
+
+    def __init__(self, ranker: ContextualRanker, *, seed: int = 0, run: int = 0) -> None:
+        super().__init__(ranker.n_features, ranker.n_items, seed=seed, run=run)
+        if not isinstance(ranker.state, LinearState):
+            raise InvalidInput(
+                f"`ranker` of Averaged must have a linear state, got {type(ranker).__name__}."
+            )
+        self.params, self.max_grade, self._depth = ranker.params, ranker.max_grade, ranker.depth
+        self.kernel = RankerKernel(
+            _averaged_init,
+            ranker.kernel.work,
+            ranker.kernel.rank,
+            assemble(_adding, ranker.kernel.update),
+            ranker.kernel.greedy,
+            ranker.kernel.prepare,
+        )
+
+    @property
+    def depth(self) -> int:
+        return self._depth
+
+    @property
+    def mean_weights(self) -> FloatArray:
+        """The mean of the weights before each update."""
+        return self.state.total / max(self.state.count[0], 1.0)
+
+
+def average_weights(
+    ranker: ContextualRanker, world: World, *, rounds: int, seed: int = 0
+) -> FloatArray:
+    """Return the mean of the weights of a ranker that learns on a stream of lists, compiled.
+
+    Parameters
+    ----------
+    ranker, world, rounds, seed
+        See :func:`keyhole.learn.learn`.
+    """
+    state = learn(Averaged(ranker, run=ranker.run), world, rounds=rounds, seed=seed).state
+    return state["total"] / state["count"][0]

@@ -1,0 +1,69 @@
+"""The command keyhole bound."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from keyhole.bounds.guarantees import Problem, guarantees
+from keyhole.cli import app
+
+
+def bound(*options):
+    return CliRunner().invoke(app, ["bound", *options])
+
+
+ASKED = ["--surrogate", "listnet", "--queries", "10000", "--items", "100", "--radius", "1",
+         "--norm", "1", "--confidence", "0.95"]  # fmt: skip
+
+
+def test_all_bounds_are_printed_and_the_smallest_named():
+    result = bound(*ASKED)
+    assert result.exit_code == 0
+    for word in ("Theorem 35", "Theorem 36", "Theorem 38", "says nothing", "a convex loss"):
+        assert word in result.stdout
+    assert "Smallest: descent, averaged (R27), 0.02." in result.stdout
+    assert "Left out: least mean loss, smooth loss, which needs the loss of the best" in (
+        result.stdout.replace("\n", " ")
+    )
+
+
+def test_json_holds_the_same_numbers():
+    record = json.loads(bound(*ASKED, "--json", "--optimal-loss", "0.1", "--safe").stdout)
+    found = guarantees(Problem("listnet", 10_000, 100, optimal_loss=0.1), safe=True)
+    assert [row["value"] for row in record["bounds"]] == [row.value for row in found]
+    assert record["smallest"] == found[0].name
+    assert (record["lipschitz"], record["smoothness"]) == (2.0, 1.0)
+    assert record["bounds"][0]["says_something"] is True
+
+
+def test_options_reach_their_surrogates():
+    record = json.loads(bound("--surrogate", "smooth_dcg", "--epsilon", "0.5", "--grade", "2",
+                              "--json").stdout)  # fmt: skip
+    assert record["lipschitz"] == 3.0  # G_max / (2 eps)
+    assert all(not row["applies"] for row in record["bounds"] if row["source"] == "Theorem 35")
+    record = json.loads(bound("--surrogate", "ordinal", "--grade", "3", "--json").stdout)
+    assert record["lipschitz"] == 300.0
+    record = json.loads(bound("--ball", "l1", "--features", "50", "--json").stdout)
+    assert "Theorem 40" in {row["source"] for row in record["bounds"]}
+    record = json.loads(bound("--loss-bound", "2.5", "--json").stdout)
+    assert record["loss_range"] == 2.5
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--surrogate", "listne"], "Did you mean 'listnet'?"),
+        (["--ball", "l1"], "`n_features` must be given for the l1 ball."),
+        (["--queries", "1"], "`n_queries` must be an integer of at least 3, got 1."),
+        (["--confidence", "1"], "`confidence` must be a number above 0 and below 1"),
+        (["--epsilon", "0.5"], "--epsilon must be left out for listnet"),
+        (["--surrogate", "smooth_dcg", "--epsilon", "0"], "`eps` of SmoothDCG must be a number"),
+        (["--optimal-loss", "-1"], "`optimal_loss` must be a number of at least 0"),
+    ],
+)
+def test_bad_input_is_one_sentence(options, sentence):
+    result = bound(*options)
+    assert result.exit_code == 2
+    assert sentence in result.output
+    assert "Traceback" not in result.output
