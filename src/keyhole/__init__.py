@@ -9,6 +9,7 @@ from keyhole.errors import KeyholeError
 from keyhole.game import play
 from keyhole.log import Log, replay
 from keyhole.measures import MEASURES, LinearMeasure, measure
+from keyhole.monitoring import classify
 from keyhole.rankers import (
     FTPL,
     RANKERS,
@@ -68,6 +69,7 @@ __all__ = [
     "Top",
     "Trace",
     "best_fixed",
+    "classify",
     "measure",
     "play",
     "replay",

@@ -12,8 +12,10 @@ from rich.table import Table
 import keyhole
 from keyhole.cli_bounds import bound_command
 from keyhole.cli_lists import learn_command, rank_command
+from keyhole.cli_logs import evaluate_command
 from keyhole.contracts import options_of
 from keyhole.lab.figure import Panel, check_figures, save_figure
+from keyhole.lab.groups import table_of
 from keyhole.lab.results import (
     REGRET,
     Curve,
@@ -272,6 +274,15 @@ def list_command(as_json: Json = False) -> None:
             OUT.print()
 
 
+def _grouped_table(title: str, rows: list[list[str]]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for number, head in enumerate(rows[0]):
+        table.add_column(head, justify="right" if number else "left")
+    for row in rows[1:]:
+        table.add_row(*row)
+    return table
+
+
 @app.command(name="reproduce")
 def reproduce_command(
     key: Annotated[str, typer.Argument(help="A paper's key, as in 'keyhole list'.")],
@@ -312,6 +323,8 @@ def reproduce_command(
             OUT.print(f"[bold]{study.title}[/] ({study.paper})", soft_wrap=True)
             if result.n_resumed:
                 OUT.print(f"{result.n_resumed} of {len(study.curves)} curves were finished before.")
+            for panel in study.panels if study.is_grouped else ():
+                OUT.print(_grouped_table(panel.title, table_of(study, result.curves, panel.name)))
             for verdict in result.verdicts:
                 colour = {True: "green", False: "bold red", None: "yellow"}[verdict.holds]
                 word, rest = str(verdict)[:4], str(verdict)[4:]
@@ -323,4 +336,5 @@ def reproduce_command(
 
 app.command(name="learn")(learn_command)
 app.command(name="rank")(rank_command)
+app.command(name="evaluate")(evaluate_command)
 app.command(name="bound")(bound_command)

@@ -1,6 +1,5 @@
 """The commands for query-document lists: learn and rank."""
 
-import io
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,11 +12,13 @@ import keyhole
 from keyhole.data import QuerySet, read_letor
 from keyhole.errors import InvalidInput, check_integer
 from keyhole.lab.lists import make_ranker
-from keyhole.lab.results import check_folder, plain, write_atomically
+from keyhole.lab.results import check_folder, plain
 from keyhole.learn import Learning, learn
-from keyhole.rankers.contextual.vectors import linear_scores
+from keyhole.models import load_model, model_arrays, save_model
+from keyhole.rankers.contextual import CONTEXTUAL_RANKERS
 from keyhole.reveals import Top
 from keyhole.sorting import sort_descending, sort_work
+from keyhole.streaming import LetorStream, learn_stream
 from keyhole.terminal import OUT, Json, parse_options, progress_bar, sentences, to_json
 from keyhole.worlds.queries import Queries
 
@@ -33,36 +34,20 @@ Raw = Annotated[
 ]
 
 
-def _read(files: list[Path], groups: list[Path] | None, raw: bool, keep: bool) -> QuerySet:
-    return read_letor(
-        files,
-        groups=groups or None,
-        dtype=np.float32,
-        normalise=None if raw else "minmax",
-        missing_relevant="keep" if keep else "drop",
-    )
-
-
-def save_model(path: Path, state: dict[str, Any], raw: bool) -> None:
-    """Write the weights of a scorer as plain arrays."""
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, weights=state["weights"], minmax=np.array(not raw))
-    write_atomically(path, buffer.getvalue())
-
-
-def load_model(path: Path) -> tuple[Any, bool]:
-    """Return the weights of a saved scorer, and whether its features were normalised."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return np.ascontiguousarray(arrays["weights"]), bool(arrays["minmax"])
-    except (OSError, KeyError, ValueError, EOFError) as error:
-        raise InvalidInput(f"{path} must be a model saved by keyhole learn: {error}") from None
+def _how(groups: list[Path] | None, raw: bool, keep: bool) -> dict[str, Any]:
+    """Return how files are read."""
+    return {
+        "groups": groups or None,
+        "dtype": np.float32,
+        "normalise": None if raw else "minmax",
+        "missing_relevant": "keep" if keep else "drop",
+    }
 
 
 def learn_command(
     files: Files,
     ranker: Annotated[
-        str, typer.Option(help="rtopk, listnet, slam, max-violation, perceptron or random.")
+        str, typer.Option(help=f"{', '.join([*CONTEXTUAL_RANKERS][:-1])} or random.")
     ] = "rtopk",
     surrogate: Annotated[
         str | None, typer.Option(help="What rtopk or listnet descends: kl, squared, ranksvm, …")
@@ -79,16 +64,24 @@ def learn_command(
     keep_empty: Annotated[
         bool, typer.Option("--keep-empty", help="Keep queries without a relevant document.")
     ] = False,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="For files larger than memory: read, learn and drop a chunk of queries at a "
+            "time. Lists are then shuffled within a chunk only.",
+        ),
+    ] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="ranker.NAME=VALUE", help="Any other option of the ranker."),
     ] = None,
     model: Annotated[
-        Path | None, typer.Option(help="Save the weights here, for keyhole rank.")
+        Path | None, typer.Option(help="Save the scorer here, for keyhole rank.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Learn a linear ranker online from query-document lists.
+    """Learn a ranker online from query-document lists.
 
     Every round a query's documents are shown in an order, the relevance of the first few is
     revealed, and the ranker learns. The score is the running mean over the lists as they were
@@ -106,20 +99,32 @@ def learn_command(
             raise InvalidInput("At most one of --rounds and --passes can be given.")
         if model is not None:
             check_folder(model.parent)
-        queries = _read(files, groups, raw, keep_empty)
-        world = Queries(queries.features, queries.relevance, queries.starts)
+        how = _how(groups, raw, keep_empty)
+        queries = LetorStream(files, **how) if stream else read_letor(files, **how)
+        world = (
+            queries
+            if isinstance(queries, LetorStream)
+            else Queries(queries.features, queries.relevance, queries.starts)
+        )
         if passes is not None:
             rounds = world.n_queries * check_integer(passes, "passes", at_least=1)
         rounds = check_integer(100_000 if rounds is None else rounds, "rounds", at_least=1)
         chosen = make_ranker(ranker, world, options, seed=seed)
-        reveal = None if top is None else Top(top)
-        with progress_bar(ranker, rounds, quiet=as_json) as advance:
-            result = learn(
-                chosen, world, measure=measure, reveal=reveal, rounds=rounds, seed=seed,
-                progress=advance,
-            )  # fmt: skip
         if model is not None:
-            save_model(model, result.state, raw)
+            model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
+        game: dict[str, Any] = {
+            "measure": measure,
+            "reveal": None if top is None else Top(top),
+            "rounds": rounds,
+            "seed": seed,
+        }
+        with progress_bar(ranker, rounds, quiet=as_json) as advance:
+            if isinstance(world, LetorStream):
+                result = learn_stream(chosen, world, progress=advance, **game)
+            else:
+                result = learn(chosen, world, progress=advance, **game)
+        if model is not None:
+            save_model(model, chosen, result.state, minmax=not raw)
         record = _record(result, queries, ranker, measure, seed, options)
         if as_json:
             sys.stdout.write(to_json(record))
@@ -128,7 +133,12 @@ def learn_command(
 
 
 def _record(
-    result: Learning, queries: QuerySet, ranker: str, measure: str, seed: int, options: Any
+    result: Learning,
+    queries: QuerySet | LetorStream,
+    ranker: str,
+    measure: str,
+    seed: int,
+    options: Any,
 ) -> Any:
     curve = zip(result.rounds, result.shown / result.rounds, strict=True)
     return plain(
@@ -172,7 +182,7 @@ def _print(record: Any) -> None:
 
 def rank_command(
     files: Files,
-    model: Annotated[Path, typer.Option(help="Weights saved by keyhole learn.")],
+    model: Annotated[Path, typer.Option(help="A scorer saved by keyhole learn.")],
     groups: Groups = None,
     as_json: Json = False,
 ) -> None:
@@ -182,20 +192,19 @@ def rank_command(
     of the file.
     """
     with sentences():
-        weights, minmax = load_model(model)
-        queries = _read(files, groups, raw=not minmax, keep=True)
-        if queries.n_features > len(weights):
+        scorer = load_model(model)
+        queries = read_letor(files, **_how(groups, raw=not scorer.minmax, keep=True))
+        if queries.n_features > scorer.n_features:
             raise InvalidInput(
-                f"Documents must have at most the {len(weights)} features of {model}, got "
+                f"Documents must have at most the {scorer.n_features} features of {model}, got "
                 f"{queries.n_features}."
             )
-        work, used = sort_work(queries.largest), weights[: queries.n_features].copy()
-        rounded, rankings = np.empty(len(used), np.float32), list[list[int]]()
+        work = sort_work(queries.largest)
+        rankings: list[list[int]] = []
         for index in range(queries.n_queries):
             features, _ = queries.query(index)
-            scores, order = np.empty(len(features)), np.empty(len(features), dtype=np.int64)
-            linear_scores(features, used, rounded, features[:0], scores)
-            sort_descending(scores, order, work)
+            order = np.empty(len(features), dtype=np.int64)
+            sort_descending(scorer.scores(features), order, work)
             rankings.append(order.tolist())
         if as_json:
             lines = [

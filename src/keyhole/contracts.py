@@ -467,16 +467,24 @@ def whole_matrix(params: Any, draw: Any, matrix: Any) -> tuple[int, int]:
     return 0, matrix.shape[0]
 
 
+@kernel
+def nothing_upcoming(params: Any, draw: Any, matrix: Any) -> tuple[int, int]:
+    """Name no list."""
+    return 0, 0
+
+
 class WorldKernel(NamedTuple):
     """The compiled half of a world.
 
     ``relevance(params, draw, out)``, drawn item by item; and where lists change with the round,
     ``query(params, draw, matrix) -> (first, end)``: the rows of the matrix that are the
-    features of the round's list (which it may write there).
+    features of the round's list (which it may write there). ``upcoming``, of the same form, names
+    a list that will come without writing anything, so that it can be fetched early.
     """
 
     relevance: Callable[..., None]
     query: Callable[..., tuple[int, int]] = whole_matrix
+    upcoming: Callable[..., tuple[int, int]] = nothing_upcoming
 
 
 class World(ABC):

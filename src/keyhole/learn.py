@@ -10,7 +10,7 @@ import numpy as np
 from keyhole.compiled import assemble, kernel
 from keyhole.contracts import Measure, Ranker, Reveal, World, measure_work
 from keyhole.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of
-from keyhole.errors import FloatArray, IntArray, check_seed
+from keyhole.errors import FloatArray, IntArray, check_integer, check_seed
 from keyhole.game import check_game, checkpoints_of
 from keyhole.measures import measure as named_measure
 from keyhole.reveals import Full, Top
@@ -39,6 +39,7 @@ def _list_loop(
     greedy: Any,
     relevance_of: Any,
     query: Any,
+    upcoming: Any,
     reveal: Any,
     prepare: Any,
     score: Any,
@@ -69,9 +70,8 @@ def _list_loop(
             relevance, gains = board.relevance[:n_items], board.gains[:n_items]
             relevance_of(world_params, users, relevance)
             offset, norm = prepare(measure_params, relevance, gains, scratch)
-            next_begin, next_stop = query(world_params, Draw(seed, world_stream, t + 1), matrix)
-            upcoming = matrix[next_begin:next_stop]
-            prepare_list(ranker_params, state, features, upcoming, work)
+            later, end_later = upcoming(world_params, Draw(seed, world_stream, t + 1), matrix)
+            prepare_list(ranker_params, state, features, matrix[later:end_later], work)
             explored, propensity = rank(ranker_params, state, draw, features, ranking, work)
             shown = score(measure_params, gains, offset, norm, ranking)
             board.totals[0] += shown
@@ -115,6 +115,16 @@ class Learning:
         return float(self.greedy[-1] / self.rounds[-1])
 
 
+def _joined(start: Learning, rest: Learning) -> Learning:
+    return Learning(
+        np.concatenate([start.rounds, rest.rounds]),
+        np.concatenate([start.shown, rest.shown]),
+        np.concatenate([start.greedy, rest.greedy]),
+        rest.state,
+        start.seconds + rest.seconds,
+    )
+
+
 @kernel
 def _as_shown(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
     """Stand in for the greedy list of a ranker that never explores."""
@@ -130,6 +140,8 @@ def learn(
     seed: int = 0,
     n_points: int | None = 200,
     progress: Callable[[int], None] | None = None,
+    start: Learning | None = None,
+    horizon: int | None = None,
 ) -> Learning:
     """Let a ranker learn on a stream of lists, in compiled code.
 
@@ -145,6 +157,12 @@ def learn(
         Number of lists; everything random follows from the seed.
     n_points, progress
         See :func:`keyhole.game.play`.
+    start
+        Go on from the end of an earlier call: with its state, after its last round, adding
+        to its totals.
+    horizon
+        Rounds of the whole, of which this call is a part: the points of the curve are
+        those of a single call. Default: up to the last round of this one.
 
     Examples
     --------
@@ -161,10 +179,13 @@ def learn(
     needed = min(ranker.depth, world.n_items)
     if reveal is None:
         reveal = Full() if needed == world.n_items else Top(max(needed, 1))
-    check_game(ranker, world, reveal, measure, rounds)
+    begin = 0 if start is None else int(start.rounds[-1])
+    last = begin + check_integer(rounds, "`rounds`", at_least=1)
+    check_game(ranker, world, reveal, measure, last)
     seed = check_seed(seed)
-    n_items = world.n_items
-    matrix, checkpoints = world.matrix(), checkpoints_of(rounds, n_points)
+    n_items, matrix = world.n_items, world.matrix()
+    points = checkpoints_of(last if horizon is None else horizon, n_points)
+    checkpoints = np.append(points[(points > begin) & (points < last)], last)
     learn_rounds = assemble(
         _list_loop,
         ranker.kernel.prepare,
@@ -177,23 +198,27 @@ def learn(
     )
     params = (ranker.params, world.params, reveal.params, measure.params(n_items))
     state = ranker.kernel.init(ranker.params, n_items, ranker.n_features)
+    if start is not None:
+        before = {**start.state, "next_round": np.array(begin)}
+        state = ranker.fresh().load_state_dict(before).state
     works = (ranker.kernel.work(ranker.params, n_items), measure_work(n_items))
     board = _Board(
         np.empty(n_items, np.int64),
         np.empty(n_items),
         np.empty(n_items),
         np.empty(n_items),
-        np.zeros(2),
+        np.zeros(2) if start is None else np.array([start.shown[-1], start.greedy[-1]]),
         np.zeros(1, np.int64),
         np.empty(len(checkpoints)),
         np.empty(len(checkpoints)),
     )
     began = time.perf_counter()
     step = max(1, _SEGMENT_WORK // max(1, n_items * matrix.shape[1]))
-    for first in range(0, rounds, step):
-        end = min(first + step, rounds)
+    for first in range(begin, last, step):
+        end = min(first + step, last)
         learn_rounds(params, state, works, seed, ranker.run, matrix, checkpoints, board, first, end)
         if progress is not None:
             progress(end - first)
     seconds = time.perf_counter() - began
-    return Learning(checkpoints, board.shown, board.greedy, state._asdict(), seconds)
+    learnt = Learning(checkpoints, board.shown, board.greedy, state._asdict(), seconds)
+    return learnt if start is None else _joined(start, learnt)

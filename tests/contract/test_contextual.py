@@ -11,6 +11,7 @@ from keyhole.errors import InvalidInput, NotObservable
 from keyhole.learn import learn
 from keyhole.rankers.contextual import CONTEXTUAL_RANKERS, ContextualRTopK, Descent
 from keyhole.surrogates import SURROGATES, surrogate
+from keyhole.worlds.generated import Graded, Separable
 from keyhole.worlds.queries import Queries
 
 NUMBERS = np.random.default_rng(8)
@@ -46,6 +47,11 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "slam": [{"measure": "NDCG@3"}, {"measure": "AP", "rate": 0.3}],
     "max-violation": [{"measure": "NDCG"}],
+    "kernel-slam": [
+        {"kernel": "rbf", "gamma": 3.0},
+        {"kernel": "polynomial", "degree": 3, "budget": N_ITEMS, "rate": 0.5},
+    ],
+    "kernel-max-violation": [{"kernel": "linear"}, {"kernel": "rbf", "budget": 9}],
     "perceptron": [{}],
     "random": [{}],
 }
@@ -76,6 +82,15 @@ def test_ranker(row, options):
             check(ranker, SINGLE, 60)
         if check is not check_items_are_exchangeable:
             check(ranker, VARIED, 60)
+
+
+@pytest.mark.parametrize(
+    "world", [Separable(N_ITEMS, n_features=N_FEATURES), Graded(N_ITEMS, n_features=N_FEATURES)]
+)
+def test_generated_lists(world):
+    for check in RANKER_CHECKS:
+        if check is not check_items_are_exchangeable:  # lists are drawn item by item
+            check(_make("listnet", {}), world, 60)
 
 
 def test_what_cannot_be_estimated_is_refused():

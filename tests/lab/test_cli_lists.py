@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import keyhole
 from keyhole.cli import app
+from keyhole.contracts import Feedback, Query
+from keyhole.data import read_letor
 from keyhole.lab.spec import data_folder
+from keyhole.models import KernelModel, load_model, save_model
+from keyhole.rankers.contextual import KernelMaxViolationPerceptron
 
 
 def run(*arguments, code=0):
@@ -46,6 +51,95 @@ def test_learn_then_rank(letor, tmp_path):
     assert lines[0].split("\t")[1].split() == [str(i) for i in rankings[0]["ranking"]]
 
 
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory):
+    """Documents near a point are relevant; the third feature is noise, and not in the test file."""
+    numbers = np.random.default_rng(3)
+    folder = tmp_path_factory.mktemp("ring")
+    for name, n_features, n_queries in (("train", 3, 60), ("test", 2, 30)):
+        lines = []
+        for query in range(n_queries):
+            for _ in range(8):
+                x = numbers.random(3)
+                values = " ".join(f"{i + 1}:{v:.4f}" for i, v in enumerate(x[:n_features]))
+                grade = int(np.hypot(x[0] - 0.5, x[1] - 0.5) < 0.3)
+                lines.append(f"{grade} qid:{query} {values}")
+        (folder / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def _ndcg(rankings, path):
+    queries = read_letor(path, missing_relevant="keep")
+    return np.mean(
+        [
+            keyhole.measure("NDCG@10")(queries.query(i)[1], row["ranking"])
+            for i, row in enumerate(rankings)
+        ]
+    )
+
+
+def test_learn_then_rank_with_a_kernel(ring, tmp_path):
+    model = tmp_path / "model.npz"
+    learn = ["--ranker", "kernel-slam", "--set", "ranker.budget=500", "--passes", 30, "--raw"]
+    run("learn", ring / "train.txt", *learn, "--model", model, "--json")
+    scorer = load_model(model)
+    assert isinstance(scorer, KernelModel)
+    assert scorer.n_features == 3
+    assert len(scorer.support) == len(scorer.coefficients) < 500
+    rankings = json.loads(run("rank", ring / "train.txt", "--model", model, "--json").stdout)
+    assert _ndcg(rankings, ring / "train.txt") > 0.95
+    rankings = json.loads(run("rank", ring / "test.txt", "--model", model, "--json").stdout)
+    assert _ndcg(rankings, ring / "test.txt") > 0.8  # without a feature that is noise
+
+
+def test_saved_kernels_score_as_the_ranker_does(tmp_path):
+    numbers = np.random.default_rng(0)
+    for kernel in ("rbf", "polynomial", "linear"):
+        ranker = KernelMaxViolationPerceptron(4, 7, kernel=kernel, budget=9)
+        for _ in range(30):
+            query = Query(7, numbers.random((7, 4)))
+            impression = ranker.rank(query)
+            ranker.update(impression, Feedback((impression.ranking < 2).astype(float)))
+        save_model(tmp_path / "model.npz", ranker, ranker.state._asdict(), minmax=False)
+        model = load_model(tmp_path / "model.npz")
+        for _ in range(20):
+            features = numbers.random((7, 4))
+            shown = ranker.rank(Query(7, features)).ranking
+            assert np.array_equal(np.argsort(-model.scores(features), kind="stable"), shown)
+            short = features[:, :3].copy()
+            padded = np.hstack([short, np.zeros((7, 1))])
+            assert model.scores(short) == pytest.approx(model.scores(padded), rel=1e-12, abs=1e-12)
+
+
+def test_models_of_before_are_still_read(letor, tmp_path):
+    weights = np.array([3.0, -1.0, 0.5])
+    np.savez_compressed(tmp_path / "model.npz", weights=weights, minmax=np.array(False))
+    rankings = json.loads(run("rank", letor, "--model", tmp_path / "model.npz", "--json").stdout)
+    queries = read_letor(letor, missing_relevant="keep")
+    for i, row in enumerate(rankings):
+        scores = queries.query(i)[0] @ weights
+        assert row["ranking"] == np.argsort(-scores, kind="stable").tolist()
+
+
+def test_what_learns_nothing_has_no_model(letor, tmp_path):
+    model = tmp_path / "model.npz"
+    result = run("learn", letor, "--ranker", "random", "--model", model, code=2)
+    assert "RandomLists learns nothing, so it has no model to save." in result.stderr
+    assert not model.exists()
+
+
+def test_streams_of_one_chunk_learn_the_same(letor, tmp_path):
+    outcomes = []
+    for more in ([], ["--stream"]):
+        model = tmp_path / "model.npz"
+        arguments = ["--surrogate", "kl", "--rounds", 200, "--model", model, "--json", *more]
+        record = json.loads(run("learn", letor, *arguments).stdout)
+        record.pop("seconds")
+        with np.load(model) as arrays:
+            outcomes.append((record, arrays["weights"].tolist()))
+    assert outcomes[0] == outcomes[1]
+
+
 def test_passes_count_queries(letor):
     record = json.loads(run("learn", letor, "--ranker", "listnet", "--passes", 3, "--json").stdout)
     assert record["rounds"] == 3 * record["queries"]
@@ -72,9 +166,21 @@ def test_bad_input_is_one_sentence(arguments, sentence, letor, tmp_path):
 
 
 def test_models_that_are_none(letor, tmp_path):
-    (tmp_path / "model.npz").write_bytes(b"nonsense")
-    result = run("rank", letor, "--model", tmp_path / "model.npz", code=2)
-    assert "must be a model saved by keyhole learn" in result.stderr.replace("\n", " ")
+    form = {"kernel": np.array("rbf"), "gamma": np.array(1.0), "degree": np.array(2)}
+    model = tmp_path / "model.npz"
+
+    def save(**arrays):
+        np.savez(model, minmax=np.array(True), **arrays)
+
+    for write in (
+        lambda: model.write_bytes(b"nonsense"),
+        lambda: save(support=np.zeros(3), coefficients=np.zeros(3), **form),
+        lambda: save(support=np.zeros((2, 3)), coefficients=np.zeros(3), **form),
+        lambda: save(support=np.zeros((2, 3)), coefficients=np.zeros(2)),
+    ):
+        write()
+        result = run("rank", letor, "--model", model, code=2)
+        assert "must be a model saved by keyhole learn" in result.stderr.replace("\n", " ")
 
 
 def test_the_ordering_on_mq2008():

@@ -19,11 +19,13 @@ KEYS = [
 ]  # fmt: skip
 RISK_KEYS = ["fast-rates", "length-matters", "sparse-features"]  # test_risks.py
 LIST_KEYS = ["thesis-fig2.1", "thesis-fig2.2", "thesis-fig3.4", "thesis-fig3.5"]  # test_lists.py
+AD_KEYS = ["thesis-fig5.1", "thesis-fig5.2", "thesis-table5.1"]  # test_ads.py
+OTHERS = [*LIST_KEYS, *AD_KEYS, *RISK_KEYS]
 
 
 def test_every_paper_is_there():
-    assert sorted(list_studies()) == sorted([*KEYS, *LIST_KEYS, *RISK_KEYS])
-    for key in [*KEYS, *LIST_KEYS, *RISK_KEYS]:
+    assert sorted(list_studies()) == sorted([*KEYS, *OTHERS])
+    for key in [*KEYS, *OTHERS]:
         assert (papers_folder() / key / "README.md").read_text().startswith(f"# {key}")
         kinds = {claim["kind"] for claim in find_study(key).claims}
         assert kinds <= set(CLAIMS)
@@ -112,6 +114,8 @@ LINES = {"line": _curve("line", [5, 50])}
         ({"kind": "settles", "curve": "high", "from": 10, "growth": 1.2}, False),
         ({"kind": "falls", "curve": "low", "from": 10, "factor": 0.5}, True),
         ({"kind": "falls", "curve": "high", "from": 10, "factor": 0.5}, False),
+        ({"kind": "mostly", "curves": ["low", "high"], "share": 1.0}, True),
+        ({"kind": "mostly", "curves": ["high", "low"], "share": 0.5}, False),
         ({"kind": "slope", "curve": "low", "high": 0.5}, True),
         ({"kind": "slope", "curve": "high", "high": 0.5}, False),
         ({"kind": "under-line", "curve": "low", "line": "line"}, True),

@@ -8,11 +8,16 @@ import typer.main
 
 from keyhole.cli import app
 from keyhole.contracts import options_of
+from keyhole.data.campaign import SHAPES
 from keyhole.lab.claims import CLAIMS
 from keyhole.lab.kinds import KINDS
 from keyhole.lab.lines import LINES
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES
+from keyhole.policies.aligning import ALIGNMENTS
+from keyhole.policies.files import POLICIES, SCORERS
+from keyhole.policies.pairs import LOSSES
+from keyhole.policies.training import NO_CLICK_RULES
 from keyhole.rankers import RANKERS, SUBROUTINES
 from keyhole.reveals import REVEALS
 from keyhole.worlds import WORLDS
@@ -29,6 +34,7 @@ COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
         ("measures.md", list(MEASURES)),
         ("worlds.md", list(WORLDS)),
         ("reveals.md", list(REVEALS)),
+        ("policies.md", [*POLICIES, *SCORERS, *ALIGNMENTS, *LOSSES, *SHAPES, *NO_CLICK_RULES[1:]]),
         ("studies.md", [*list_studies(), *CLAIMS, *LINES, *KINDS]),
     ],
 )

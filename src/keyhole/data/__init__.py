@@ -1,7 +1,39 @@
 """Data from files."""
 
-from keyhole.data.letor import iterate_letor, read_letor
+from keyhole.data.bandit import BanditLog
+from keyhole.data.bandit_files import (
+    read_bandit_csv,
+    read_bandit_parquet,
+    write_bandit_csv,
+    write_bandit_parquet,
+)
+from keyhole.data.bandit_formats import (
+    read_bandit,
+    read_open_bandit,
+    to_open_bandit_pipeline,
+    write_open_bandit,
+    write_vowpal_wabbit,
+)
+from keyhole.data.letor import BLOCK_BYTES, iterate_letor, letor_columns, read_letor
 from keyhole.data.letor_queries import QuerySet
 from keyhole.data.ratings import RatingsTable, read_ratings
 
-__all__ = ["QuerySet", "RatingsTable", "iterate_letor", "read_letor", "read_ratings"]
+__all__ = [
+    "BLOCK_BYTES",
+    "BanditLog",
+    "QuerySet",
+    "RatingsTable",
+    "iterate_letor",
+    "letor_columns",
+    "read_bandit",
+    "read_bandit_csv",
+    "read_bandit_parquet",
+    "read_letor",
+    "read_open_bandit",
+    "read_ratings",
+    "to_open_bandit_pipeline",
+    "write_bandit_csv",
+    "write_bandit_parquet",
+    "write_open_bandit",
+    "write_vowpal_wabbit",
+]

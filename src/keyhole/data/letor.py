@@ -10,12 +10,12 @@ import numpy as np
 from keyhole.data import letor_cache
 from keyhole.data.letor_files import Paths, as_paths, raw_bytes
 from keyhole.data.letor_parse import Options, n_cores, spread
-from keyhole.data.letor_queries import QuerySet, read_blocks, read_whole
+from keyhole.data.letor_queries import QuerySet, find_columns, read_blocks, read_whole
 from keyhole.errors import InvalidInput, check_choice, check_integer, check_number
 
 MISSING_RELEVANT = ("drop", "keep")
 NORMALISERS = ("minmax",)
-_BLOCK_BYTES = 2**26
+BLOCK_BYTES = 2**26
 
 
 def read_letor(
@@ -107,7 +107,7 @@ def iterate_letor(
     max_grade: float | None = None,
     missing_relevant: str = "drop",
     normalise: str | None = None,
-    block_bytes: int = _BLOCK_BYTES,
+    block_bytes: int = BLOCK_BYTES,
     n_threads: int | None = None,
 ) -> Iterator[QuerySet]:
     """Read files of any size, one :class:`QuerySet` of whole queries after the other.
@@ -120,6 +120,17 @@ def iterate_letor(
     options = _options(n_features, first_index, dtype, max_grade, missing_relevant, normalise)
     block_bytes = check_integer(block_bytes, "`block_bytes`", at_least=1)
     return read_blocks(files, sizes_in, options, block_bytes, _threads(n_threads))
+
+
+def letor_columns(
+    paths: Paths, *, block_bytes: int = BLOCK_BYTES, n_threads: int | None = None
+) -> tuple[int, int]:
+    """Return ``first_index`` and ``n_features`` of files of any size, for :func:`iterate_letor`."""
+    files, _ = _files(paths, None)
+    options = _options(None, None, np.float64, None, "keep", None)
+    block_bytes = check_integer(block_bytes, "`block_bytes`", at_least=1)
+    with spread(_threads(n_threads)) as run:
+        return find_columns(files, options, block_bytes, run)
 
 
 def _files(paths: Paths, groups: Paths | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]:

@@ -230,11 +230,7 @@ def read_blocks(
     held: QuerySet | None = None
     n_early = 0
     with spread(n_threads) as run:
-        if options.n_features is None or options.first_index is None:
-            lowest, highest = _span(paths, options, block_bytes, run)
-            first, n_features = columns(options, lowest, highest)
-        else:
-            first, n_features = options.first_index, options.n_features
+        first, n_features = find_columns(paths, options, block_bytes, run)
         for path, groups in zip(paths, all_groups, strict=True):
             for rows, starts, ids in _parts(
                 path, groups, (first, n_features), options, block_bytes, run
@@ -254,9 +250,13 @@ def read_blocks(
     yield held
 
 
-def _span(paths: Sequence[Path], options: Options, block_bytes: int, run: Any) -> tuple[int, int]:
-    """Return the lowest and the highest index of some files."""
+def find_columns(
+    paths: Sequence[Path], options: Options, block_bytes: int, run: Any
+) -> tuple[int, int]:
+    """Return the first index and the number of features, from the files unless both are given."""
     lowest, highest = kernels.MAX_INDEX, -1
+    if options.n_features is not None and options.first_index is not None:
+        return columns(options, lowest, highest)
     for path in paths:
         n_lines = 0
         with Blocks(path, block_bytes) as blocks:
@@ -267,7 +267,7 @@ def _span(paths: Sequence[Path], options: Options, block_bytes: int, run: Any) -
                     check_width(place, scanned)
                 lowest, highest = min(lowest, scanned.lowest), max(highest, scanned.highest)
                 n_lines += kernels.count_lines(place.text, len(place.text))
-    return lowest, highest
+    return columns(options, lowest, highest)
 
 
 def _parts(

@@ -43,7 +43,7 @@ def _apart(low: Estimate, high: Estimate, errors: float, by: float) -> bool:
 
 
 def _when(curve: Curve, at: int | None) -> str:
-    return f"at round {curve.x[curve.index(at)]}"
+    return f"at round {curve.x[curve.index(at)]}" if len(curve.x) > 1 else "in the mean"
 
 
 def _order(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
@@ -132,6 +132,15 @@ def _on_line(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[
     )
 
 
+def _mostly(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """One curve ends below another in at least ``share`` of the runs."""
+    low, high = (curves[label].values[:, -1] for label in claim["curves"])
+    n_below, n_runs = int((low < high).sum()), len(low)
+    return n_below >= claim["share"] * n_runs, (
+        f"in {n_below} of {n_runs} runs, at least {claim['share']:.0%} of them"
+    )
+
+
 def _power(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Values grow as a power of x between ``low`` and ``high``, with its whole interval."""
     curve = {**lines, **curves}[claim["curve"] if "curve" in claim else claim["line"]]
@@ -169,6 +178,7 @@ CLAIMS: dict[str, Callable[..., Any]] = {
     "band": _band,
     "falls": _falls,
     "settles": _settles,
+    "mostly": _mostly,
     "slope": _slope,
     "under-line": _under_line,
     "on-line": _on_line,

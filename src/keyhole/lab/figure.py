@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import KeyholeError
+from keyhole.lab.groups import draw_groups
 from keyhole.lab.results import Axes, Curve, write_atomically
 
 # Okabe & Ito: told apart by readers with any colour vision, and in print.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _ERRORS = 2.0
 _STYLES = ("--", ":", "-.", (0, (1, 3)), (0, (6, 3)))
 _MOST_IN_A_ROW = 3
+_MOST_INSIDE = 3
 
 
 class FiguresMissing(KeyholeError):
@@ -34,6 +36,8 @@ class Panel:
     first_x: int = 1
     log_x: bool = False
     log_y: bool = False
+    groups: Sequence[str] = ()
+    """What the points of the curves are measured on, where they are not joined by lines."""
 
 
 def check_figures() -> None:
@@ -51,21 +55,22 @@ def save_figure(
 
     n_columns = len(panels) if len(panels) <= _MOST_IN_A_ROW else 2
     n_rows = math.ceil(len(panels) / n_columns)
-    figure = Figure(figsize=(5.6 * n_columns + 0.4, 3.9 * n_rows + 0.3), layout="constrained")
+    beside = _legend_beside(panels)
+    width = 5.6 * n_columns + (1.6 if beside else 0.4)
+    figure = Figure(figsize=(width, 3.9 * n_rows + 0.3), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title, fontsize=12)
     notes = [axes.better] if axes.better else []
     if any(len(curve.values) > 1 for panel in panels for curve in panel.curves):
-        notes.append("bands: two standard errors over the runs")
+        drawn = "bars" if any(panel.groups for panel in panels) else "bands"
+        notes.append(f"{drawn}: two standard errors over the runs")
     figure.supxlabel("; ".join(notes), fontsize=8, color="0.4")
-    names = {tuple(curve.label for curve in (*panel.curves, *panel.lines)) for panel in panels}
-    shared = len(panels) > 1 and len(names) == 1
     for index, panel in enumerate(panels):
         plot = figure.add_subplot(n_rows, n_columns, index + 1)
         _draw(plot, panel, axes, measure)
-        if not shared:
+        if not beside:
             plot.legend(frameon=False, fontsize=9)
-    if shared:  # one for all panels, where it hides nothing
+    if beside:
         handles, labels = plot.get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=9)
     for ending in ("png", "svg"):
@@ -74,8 +79,17 @@ def save_figure(
         write_atomically(folder / f"{name}.{ending}", buffer.getvalue())
 
 
+def _legend_beside(panels: Sequence[Panel]) -> bool:
+    """Return whether one legend serves all panels, beside them: there it hides nothing."""
+    names = {tuple(curve.label for curve in (*panel.curves, *panel.lines)) for panel in panels}
+    return len(names) == 1 and (len(panels) > 1 or len(next(iter(names))) > _MOST_INSIDE)
+
+
 def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:
-    for colour, curve in zip(_cycle(len(panel.curves)), panel.curves, strict=True):
+    colours = _cycle(len(panel.curves))
+    if panel.groups:
+        draw_groups(plot, panel.groups, panel.curves, colours)
+    for colour, curve in [] if panel.groups else zip(colours, panel.curves, strict=True):
         shown = curve.x >= panel.first_x
         mean, error = curve.mean
         x, mean, error = curve.x[shown], mean[shown], error[shown]
@@ -93,7 +107,8 @@ def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:
         plot.set_title(panel.title, fontsize=10)
     if panel.log_x:
         plot.set_xscale("log")
-    plot.margins(x=0.0)
+    if not panel.groups:
+        plot.margins(x=0.0)
     if panel.log_y:
         plot.set_yscale("log")
     elif axes.from_zero:
@@ -103,4 +118,4 @@ def _draw(plot: Any, panel: Panel, axes: Axes, measure: str) -> None:
 
 
 def _cycle(n_colours: int) -> list[str]:
-    return [_COLOURS[index % len(_COLOURS)] for index in range(n_colours)]
+    return [COLOURS[index % len(COLOURS)] for index in range(n_colours)]

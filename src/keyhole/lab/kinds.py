@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from keyhole.lab.ad_studies import AdSpec, ad_axes, build_ads, play_ads
 from keyhole.lab.generalisation import VARIED, build_risk, play_risk, reader, risk_axes
 from keyhole.lab.lists import ListSpec, build_lists, list_axes, play_lists
 from keyhole.lab.results import REGRET, Axes, Curve
@@ -66,6 +67,7 @@ def _play_game(label: str, game: BuiltGame, report: Report) -> Curve:
 KINDS: dict[str, Kind] = {
     "game": Kind(GameSpec.of, build, _play_game, lambda _: REGRET),
     "lists": Kind(ListSpec.of, build_lists, play_lists, list_axes, ListSpec.on_files),
+    "ads": Kind(AdSpec.of, build_ads, play_ads, ad_axes),
     **{
         f"risk-by-{vary}": Kind(reader(vary), build_risk, play_risk, risk_axes(vary))
         for vary in VARIED

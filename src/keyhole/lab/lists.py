@@ -21,6 +21,7 @@ from keyhole.learn import Learning, learn
 from keyhole.measures import measure as named_measure
 from keyhole.rankers.contextual import CONTEXTUAL_RANKERS, ContextualRanker
 from keyhole.reveals import Top
+from keyhole.streaming import LetorStream
 from keyhole.worlds.generated import Graded, Separable
 from keyhole.worlds.queries import Queries
 
@@ -91,15 +92,20 @@ class BuiltLists:
         return make_ranker(spec.ranker, self.world, spec.ranker_options, seed=spec.seed, run=run)
 
 
-def row_norm(world: World) -> float:
+def row_norm(world: World | LetorStream) -> float:
     """Return the largest norm of a document of a world of lists, as far as it is known."""
-    if isinstance(world, Queries):
+    if isinstance(world, Queries | LetorStream):
         return world.largest_norm
     return world.row_norm if isinstance(world, Graded) else world.largest_norm(_MEASURED)  # type: ignore[attr-defined]
 
 
 def make_ranker(
-    name: str, world: World, options: dict[str, Any], *, seed: int, run: int = 0
+    name: str,
+    world: World | LetorStream,
+    options: dict[str, Any],
+    *,
+    seed: int,
+    run: int = 0,
 ) -> ContextualRanker:
     """Return a ranker for the lists of a world, told their grades and norms where it can be."""
     cls = CONTEXTUAL_RANKERS[check_choice(name, "ranker", CONTEXTUAL_RANKERS)]
@@ -122,7 +128,7 @@ def data_files(world: str) -> list[Path]:
 
 @lru_cache(maxsize=1)  # all curves of a study learn on the same lists
 def _read(files: tuple[Path, ...], stamps: tuple[int, ...]) -> tuple[QuerySet, str]:
-    queries = read_letor(files, normalise="minmax")
+    queries = read_letor(files, dtype=np.float32, normalise="minmax")
     content = hashlib.sha256()
     for array in (queries.features, queries.relevance, queries.starts):
         content.update(np.ascontiguousarray(array).tobytes())

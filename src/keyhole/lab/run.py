@@ -11,6 +11,7 @@ import keyhole
 from keyhole.errors import check_choice
 from keyhole.lab.claims import Verdict, judge
 from keyhole.lab.figure import Panel, check_figures, save_figure
+from keyhole.lab.groups import grouped
 from keyhole.lab.kinds import Report
 from keyhole.lab.lines import LINES
 from keyhole.lab.results import CellStore, Curve, check_folder, curves_csv, plain, write_atomically
@@ -92,11 +93,14 @@ def _write(result: Reproduction, lines: dict[str, Curve], folder: Path) -> None:
     study = result.study
     panels = []
     for panel in study.panels:
+        groups: tuple[str, ...] = ()
         shown = [
             replace(result.curves[curve.label], label=curve.name)
             for curve in study.in_panel(panel.name)
             if curve.label in result.curves
         ]
+        if study.is_grouped:
+            groups, shown = grouped(study.in_panel(panel.name), result.curves)
         if shown:
             panels.append(
                 Panel(
@@ -106,6 +110,7 @@ def _write(result: Reproduction, lines: dict[str, Curve], folder: Path) -> None:
                     panel.first_x,
                     panel.log_x,
                     panel.log_y,
+                    groups=groups,
                 )
             )
     measure = study.curves[0].spec.measure

@@ -15,12 +15,16 @@ _PANEL_FIELDS = ("name", "title", "from", "log_x", "log_y")
 
 @dataclass(frozen=True)
 class CurveSpec:
-    """One curve of a figure: ``label`` is its own, ``name`` what a legend calls it."""
+    """One curve of a figure: ``label`` is its own, ``name`` what a legend calls it.
+
+    Curves of single points may have a ``group``, the thing that they are measured on.
+    """
 
     label: str
     name: str
     panel: str
     spec: Spec
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,11 @@ class Study:
     claims: tuple[dict[str, Any], ...]
     left_out: dict[str, str]
     """Why curves that claims may name are not played, by label."""
+
+    @property
+    def is_grouped(self) -> bool:
+        """Whether its curves are points that are measured on several things."""
+        return any(curve.group for curve in self.curves)
 
     def in_panel(self, panel: str) -> list[CurveSpec]:
         """Return the curves of a panel."""
@@ -103,19 +112,25 @@ def read_study(folder: Path, *, quick: bool = False) -> Study:
     names = [panel.name for panel in panels]
     shared = {name: entry.get(kind, {}) for name, entry in zip(names, entries, strict=True)}
     shorter = dict(content.get("quick", {})) if quick else {}
-    without = [check_choice(n, f"without of {where}", names) for n in shorter.pop("without", [])]
+    drawn = [each for entry in content["curve"] for each in _over(entry, where)]
+    several = {entry[field] for entry in drawn for field in ("label", "group") if field in entry}
+    without = [
+        check_choice(name, f"without of quick in {where}", (*names, *several))
+        for name in shorter.pop("without", [])
+    ]
     curves, left_out = [], {}
-    for entry in content["curve"]:
+    for entry in drawn:
         own = dict(entry)
         label, panel = own.pop("label"), own.pop("panel", names[0])
+        group = own.pop("group", "")
         name = own.pop("name", label)
         check_choice(panel, f"panel of curve {label!r} in {where}", names)
         fields = _merged(content.get(kind, {}), shared[panel], own, shorter)
         spec = KINDS[kind].read(fields, f"curve {label!r} in {where}")
-        if panel in without:
+        if {panel, label, group} & set(without):
             left_out[label] = "not played at the quick horizon"
         else:
-            curves.append(CurveSpec(label, name, panel, spec))
+            curves.append(CurveSpec(label, name, panel, spec, group))
     return Study(
         folder.name,
         KINDS[kind],
@@ -125,7 +140,11 @@ def read_study(folder: Path, *, quick: bool = False) -> Study:
         tuple(curves),
         tuple(_line(entry, names) for entry in content.get("line", [])),
         tuple(panels),
-        tuple(_claim(claim, quick) for claim in _read(folder / "expected.toml")["claim"]),
+        tuple(
+            _claim(each, quick)
+            for claim in _read(folder / "expected.toml")["claim"]
+            for each in _claim_over(claim)
+        ),
         left_out,
     )
 
@@ -151,6 +170,39 @@ def on_files(study: Study, files: list[Path]) -> Study:
         claims=tuple({**c, "skip": c["on_data"]} if "on_data" in c else c for c in study.claims),
         left_out={**study.left_out, **left_out},
     )
+
+
+def _over(entry: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    """Return a curve, or one for each value that it gives a field with ``over``, as a group."""
+    own = dict(entry)
+    over = own.pop("over", None)
+    if over is None:
+        return [own]
+    if len(over) != 1:
+        raise InvalidInput(f"over of curve {own['label']!r} in {where} must be of one field.")
+    ((field, values),) = over.items()
+    name = own.pop("name", own["label"])
+    return [
+        {**own, "label": f"{value}: {own['label']}", "name": name, "group": value, field: value}
+        for value in values
+    ]
+
+
+def _claim_over(claim: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a claim, or one for each group that it names with ``over``."""
+    own = dict(claim)
+    groups = own.pop("over", None)
+    if groups is None:
+        return [own]
+    several = []
+    for group in groups:
+        each = {**own, "text": f"{group}: {own['text']}"}
+        if "curve" in own:
+            each["curve"] = f"{group}: {own['curve']}"
+        if "curves" in own:
+            each["curves"] = [f"{group}: {label}" for label in own["curves"]]
+        several.append(each)
+    return several
 
 
 def _claim(claim: dict[str, Any], quick: bool) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Streams of query-document lists, from data and from generators."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -15,20 +16,27 @@ _ORDER = 0
 
 
 class QueriesParams(NamedTuple):
-    """Relevance of all documents, where each query's begin, and whether passes are shuffled."""
+    """Relevance of all documents, where each query's begin, and whether passes are shuffled.
+
+    ``first_round`` begins pass ``first_pass``.
+    """
 
     relevance: Any
     starts: Any
     shuffle: bool
+    first_round: int = 0
+    first_pass: int = 0
 
 
 @kernel
 def _query_of(params: Any, draw: Any) -> int:
     n_queries = params.starts.shape[0] - 1
-    index = draw.round % n_queries
+    since = draw.round - params.first_round
+    index = since % n_queries
     if not params.shuffle:
         return index
-    return shuffled(draw, draw.round // n_queries, _ORDER, index, n_queries)
+    lap = params.first_pass + since // n_queries
+    return shuffled(draw, lap, _ORDER, index, n_queries)
 
 
 @kernel
@@ -42,6 +50,12 @@ def _relevance(params: Any, draw: Any, out: Any) -> None:
     first = params.starts[_query_of(params, draw)]
     for item in range(out.shape[0]):
         out[item] = params.relevance[first + item]
+
+
+def largest_norm(features: FloatArray) -> float:
+    """Return the largest Euclidean norm of a document."""
+    squares = np.einsum("ij,ij->i", features, features, dtype=np.float64)
+    return float(np.sqrt(squares.max()))
 
 
 class Queries(World):
@@ -67,7 +81,7 @@ class Queries(World):
     [[0.5]]
     """
 
-    kernel: ClassVar[WorldKernel] = WorldKernel(_relevance, _query)
+    kernel: ClassVar[WorldKernel] = WorldKernel(_relevance, _query, _query)
 
     def __init__(
         self,
@@ -106,10 +120,29 @@ class Queries(World):
     @property
     def largest_norm(self) -> float:
         """The largest Euclidean norm of a document, 1 if all are 0."""
-        return float(np.sqrt(np.square(self.features).sum(axis=1).max())) or 1.0
+        return largest_norm(self.features) or 1.0
 
     def matrix(self) -> FloatArray:
         return self.features
+
+    def as_part(self, *, first_round: int, first_pass: int, n_items: int, max_grade: float) -> Self:
+        """Return these queries as a part of a larger set, shown from ``first_round`` on.
+
+        ``first_pass`` counts the passes over the larger set, whose longest list and largest
+        grade are ``n_items`` and ``max_grade``.
+        """
+        for name, own, whole in (
+            ("n_items", self.n_items, n_items), ("max_grade", self.max_grade, max_grade)
+        ):  # fmt: skip
+            if own > whole:
+                raise InvalidInput(
+                    f"`{name}` of a larger set must be at least {own:g}, as in its part, got "
+                    f"{whole:g}."
+                )
+        part = copy.copy(self)
+        part.n_items, part.max_grade = n_items, max_grade
+        part.params = self.params._replace(first_round=first_round, first_pass=first_pass)
+        return part
 
     def relabelled(self, labels: IntArray) -> Self:
         rows: Sequence[IntArray] = [
@@ -117,5 +150,7 @@ class Queries(World):
             for first, end in zip(self.params.starts, self.params.starts[1:], strict=False)
         ]
         order = np.concatenate(rows)
-        grades, starts, shuffle = self.params
-        return type(self)(self.features[order], grades[order], starts, shuffle=shuffle)
+        other = copy.copy(self)
+        other.features = self.features[order]
+        other.params = self.params._replace(relevance=self.params.relevance[order])
+        return other

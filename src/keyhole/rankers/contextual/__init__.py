@@ -2,6 +2,10 @@
 
 from keyhole.rankers.contextual.base import ContextualRanker
 from keyhole.rankers.contextual.gradient import Descent
+from keyhole.rankers.contextual.kernel_perceptron import (
+    KernelMaxViolationPerceptron,
+    KernelSLAMPerceptron,
+)
 from keyhole.rankers.contextual.perceptron import (
     ClassificationPerceptron,
     MaxViolationPerceptron,
@@ -15,6 +19,8 @@ CONTEXTUAL_RANKERS: dict[str, type[ContextualRanker]] = {
     "listnet": Descent,
     "slam": SLAMPerceptron,
     "max-violation": MaxViolationPerceptron,
+    "kernel-slam": KernelSLAMPerceptron,
+    "kernel-max-violation": KernelMaxViolationPerceptron,
     "perceptron": ClassificationPerceptron,
     "random": RandomLists,
 }
@@ -25,6 +31,8 @@ __all__ = [
     "ContextualRTopK",
     "ContextualRanker",
     "Descent",
+    "KernelMaxViolationPerceptron",
+    "KernelSLAMPerceptron",
     "MaxViolationPerceptron",
     "RandomLists",
     "SLAMPerceptron",

@@ -64,7 +64,7 @@ def _update_by(gradient_of: Any, prepare: Any, score: Any) -> Callable[..., None
     return update
 
 
-def _loss_of(name: str, measure: str | Measure) -> Measure:
+def induced_loss(name: str, measure: str | Measure) -> Measure:
     """Return the induced loss (M9) of NDCG, NDCG@n or AP."""
     given = named_measure(measure)
     if given.label == "AP":
@@ -77,7 +77,7 @@ def _loss_of(name: str, measure: str | Measure) -> Measure:
 class _Perceptron(ContextualRanker):
     def _set_up(self, measure: str | Measure, rate: float, chosen: Surrogate) -> None:
         name = type(self).__name__
-        loss = _loss_of(name, measure)
+        loss = induced_loss(name, measure)
         update = assemble(_update_by, chosen.kernel.gradient, *loss.kernel)
         self.kernel = RankerKernel(
             linear_init, linear_work, show_greedily, update, rank_greedily, score_list

@@ -7,7 +7,8 @@ import numpy as np
 from keyhole.compiled import kernel
 from keyhole.contracts import RankerKernel
 from keyhole.draw import uniforms
-from keyhole.rankers.contextual.base import ContextualRanker, linear_init, linear_work
+from keyhole.rankers.contextual.base import ContextualRanker, linear_work
+from keyhole.rankers.fixed.base import NoState
 from keyhole.sorting import sort_descending
 
 _DOCUMENTS = 1
@@ -17,6 +18,10 @@ class RandomListsParams(NamedTuple):
     """The number of features, which are not looked at."""
 
     n_features: int
+
+
+def _init(params: Any, n_items: int, n_features: int) -> NoState:
+    return NoState(np.zeros(0))
 
 
 @kernel
@@ -53,7 +58,7 @@ class RandomLists(ContextualRanker):
     0
     """
 
-    kernel = RankerKernel(linear_init, linear_work, _rank, _ignore)
+    kernel = RankerKernel(_init, linear_work, _rank, _ignore)
 
     def __init__(self, n_features: int, n_items: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(n_features, n_items, seed=seed, run=run)

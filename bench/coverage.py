@@ -1,0 +1,20 @@
+"""``python -m bench.coverage``: how often each lower bound holds, on 2,000 simulated logs each."""
+
+import sys
+
+from keyhole.offline.bounds import BOUNDS
+from keyhole.offline.coverage import SETTINGS, measure_coverage
+
+
+def main(n_logs: int = 2000) -> int:
+    for name, setting in SETTINGS.items():
+        print(f"{name}: {setting.about}, {setting.n_rows} rows, true value {setting.truth:g}")
+        for bound in BOUNDS:
+            if bound == "clopper-pearson" and setting.compare:
+                continue  # it is not for differences
+            print(f"  {measure_coverage(name, bound, n_logs=n_logs)}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,246 @@
+"""Logged bandit feedback: one of several actions was taken in a context, and what came of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
+
+
+class UnusableRow(InvalidInput):
+    """A row that no log can have; readers of files say on which line it was."""
+
+    def __init__(self, row: int, reason: str) -> None:
+        super().__init__(f"Row {row} of a BanditLog: {reason}.")
+        self.row = row
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class BanditLog:
+    """Contexts, the action taken in each, its propensity and its reward, one row each.
+
+    Parameters
+    ----------
+    contexts
+        What was known before an action was taken, (n, n_features).
+    actions
+        The action taken, 0 to ``n_actions - 1``.
+    rewards
+        What came of it; 0 or 1 for clicks.
+    propensities
+        The probability with which the logging policy took that action in that context.
+    n_actions
+        How many actions there were to take, whether the log shows them or not.
+    positions
+        The place of the action on the page, from 0; all 0 where there is one place only.
+    action_names, feature_names
+        Names of actions and features, where they have any.
+
+    Notes
+    -----
+    The arrays are checked, converted and made read-only once, here; whoever gets a log can rely on
+    it. :meth:`of` fills in what is often left out.
+
+    Examples
+    --------
+    >>> log = BanditLog.of([[0.5], [0.1]], actions=[1, 0], rewards=[0, 1], propensities=[0.5, 0.5])
+    >>> len(log), log.n_actions, log.mean_reward
+    (2, 2, 0.5)
+    """
+
+    contexts: FloatArray
+    actions: IntArray
+    rewards: FloatArray
+    propensities: FloatArray
+    n_actions: int
+    positions: IntArray
+    action_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_integer(self.n_actions, "`n_actions` of a BanditLog", at_least=1)
+        columns: dict[str, Any] = {
+            "contexts": _numbers(self.contexts, "contexts", 2),
+            "rewards": _numbers(self.rewards, "rewards", 1),
+            "propensities": _numbers(self.propensities, "propensities", 1),
+            "actions": _whole(self.actions, "actions"),
+            "positions": _whole(self.positions, "positions"),
+        }
+        n_rows = len(columns["actions"])
+        if n_rows == 0:
+            raise InvalidInput("A BanditLog must have at least one row.")
+        for name, values in columns.items():
+            if len(values) != n_rows:
+                raise InvalidInput(
+                    f"{name} of a BanditLog must have a row for each of the {n_rows} actions, got "
+                    f"{len(values)}."
+                )
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+        for name, length in (
+            ("action_names", self.n_actions),
+            ("feature_names", columns["contexts"].shape[1]),
+        ):
+            object.__setattr__(self, name, _names(getattr(self, name), name, length))
+        _check_rows(self)
+
+    @classmethod
+    def of(
+        cls,
+        contexts: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        propensities: ArrayLike,
+        *,
+        n_actions: int | None = None,
+        positions: ArrayLike | None = None,
+        action_names: Sequence[str] | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> "BanditLog":
+        """Return a log of arrays, with as many actions as it shows or names, on one place."""
+        taken = _whole(actions, "actions")
+        if n_actions is None:
+            largest = int(taken.max(initial=0)) + 1
+            n_actions = largest if action_names is None else len(action_names)
+        return cls(
+            contexts,  # type: ignore[arg-type]  # converted by the constructor
+            taken,
+            rewards,  # type: ignore[arg-type]
+            propensities,  # type: ignore[arg-type]
+            n_actions,
+            np.zeros(len(taken), np.int64) if positions is None else positions,  # type: ignore[arg-type]
+            None if action_names is None else tuple(action_names),
+            None if feature_names is None else tuple(feature_names),
+        )
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    @property
+    def mean_reward(self) -> float:
+        """The value of the policy that wrote the log."""
+        return float(self.rewards.mean())
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether every reward is 0 or 1."""
+        return bool(((self.rewards == 0.0) | (self.rewards == 1.0)).all())
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether the logging policy took every action with the same probability."""
+        return bool(np.allclose(self.propensities, 1.0 / self.n_actions, rtol=1e-9, atol=0.0))
+
+    def rows(self, which: Any) -> "BanditLog":
+        """Return the log of some rows, given by a mask or by indices."""
+        return BanditLog(
+            self.contexts[which],
+            self.actions[which],
+            self.rewards[which],
+            self.propensities[which],
+            self.n_actions,
+            self.positions[which],
+            self.action_names,
+            self.feature_names,
+        )
+
+    def name_of(self, action: int) -> str:
+        """Return what an action is called."""
+        return str(action) if self.action_names is None else self.action_names[action]
+
+
+def _numbers(values: Any, name: str, n_dims: int) -> FloatArray:
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"{name} of a BanditLog must be numbers in rows of one length."
+        ) from None
+    if array.ndim != n_dims:
+        raise InvalidInput(
+            f"{name} of a BanditLog must have {n_dims} dimensions, got {array.ndim}."
+        )
+    return array
+
+
+def _whole(values: Any, name: str) -> IntArray:
+    numbers = _numbers(values, name, 1)
+    bad = ~(np.isfinite(numbers) & (numbers == np.floor(numbers)) & (np.abs(numbers) < 2.0**53))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidInput(
+            f"{name} of a BanditLog must be whole numbers, got {numbers[row]} in row {row}."
+        )
+    return numbers.astype(np.int64)
+
+
+def _names(names: Sequence[str] | None, name: str, length: int) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    if len(names) != length or len(set(names)) != length:
+        raise InvalidInput(
+            f"{name} of a BanditLog must be {length} different names, got {len(names)}."
+        )
+    return tuple(str(each) for each in names)
+
+
+def _check_rows(log: BanditLog) -> None:
+    fair = (log.propensities > 0.0) & (log.propensities <= 1.0)
+    rules: list[tuple[Any, Callable[[int], str]]] = [
+        (
+            (log.actions >= 0) & (log.actions < log.n_actions),
+            lambda row: (
+                f"an action must be between 0 and n_actions-1={log.n_actions - 1}, got "
+                f"{log.actions[row]}"
+            ),
+        ),
+        (
+            log.positions >= 0,
+            lambda row: f"a position must not be negative, got {log.positions[row]}",
+        ),
+        (
+            fair,
+            lambda row: (
+                "a propensity is missing"
+                if np.isnan(log.propensities[row])
+                else f"a propensity must be above 0 and at most 1, got {log.propensities[row]:g}"
+            ),
+        ),
+        (
+            np.isfinite(log.rewards),
+            lambda row: f"a reward must be a finite number, got {log.rewards[row]}",
+        ),
+        (
+            np.isfinite(log.contexts).all(axis=1),
+            lambda row: (
+                "a context must be finite numbers, got "
+                + str(log.contexts[row][~np.isfinite(log.contexts[row])][0])
+            ),
+        ),
+    ]
+    for good, say in rules:
+        if not good.all():
+            row = int(np.argmin(good))
+            raise UnusableRow(row, say(row))
+
+
+def check_rewards_differ(log: BanditLog, purpose: str) -> None:
+    """Raise unless a log has at least two different rewards: one class teaches nothing.
+
+    Examples
+    --------
+    >>> log = BanditLog.of([[0.5], [0.1]], actions=[1, 0], rewards=[0, 0], propensities=[0.5, 0.5])
+    >>> check_rewards_differ(log, "to compare")
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.InvalidInput: The rewards of a log must differ to compare, got 0 in all 2 rows.
+    """
+    if bool((log.rewards == log.rewards[0]).all()):
+        raise InvalidInput(
+            f"The rewards of a log must differ {purpose}, got {log.rewards[0]:g} in all {len(log)} "
+            f"rows."
+        )

@@ -1,0 +1,57 @@
+"""Logged data: what a policy would have earned, how sure that is, and whether to promote it."""
+
+from keyhole.offline.bounds import (
+    BOUNDS,
+    betting,
+    binomial_trials,
+    bootstrap,
+    clopper_pearson,
+    empirical_bernstein,
+    lower_bounds,
+    student_t,
+)
+from keyhole.offline.diagnostics import Diagnostics, diagnose
+from keyhole.offline.estimators import (
+    ESTIMATORS,
+    Estimate,
+    clipped,
+    direct,
+    doubly_robust,
+    estimate_all,
+    importance_weighted,
+    self_normalised,
+)
+from keyhole.offline.gate import Evaluation, best_fixed_action, evaluate
+from keyhole.offline.rankings import item_position, top_set
+from keyhole.offline.rewards import predict_rewards
+from keyhole.offline.target import Target, logged_target, target_of
+
+__all__ = [
+    "BOUNDS",
+    "ESTIMATORS",
+    "Diagnostics",
+    "Estimate",
+    "Evaluation",
+    "Target",
+    "best_fixed_action",
+    "betting",
+    "binomial_trials",
+    "bootstrap",
+    "clipped",
+    "clopper_pearson",
+    "diagnose",
+    "direct",
+    "doubly_robust",
+    "empirical_bernstein",
+    "estimate_all",
+    "evaluate",
+    "importance_weighted",
+    "item_position",
+    "logged_target",
+    "lower_bounds",
+    "predict_rewards",
+    "self_normalised",
+    "student_t",
+    "target_of",
+    "top_set",
+]

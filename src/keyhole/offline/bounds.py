@@ -1,0 +1,313 @@
+"""Lower confidence bounds on a mean, one-sided: below it with at least the stated probability.
+
+``betting``, ``empirical-bernstein`` and ``clopper-pearson`` hold for every number of rows;
+``student-t`` and ``bootstrap`` hold in the limit, and docs/offline.md says how far they are from it
+where clicks are rare.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from keyhole.data.bandit import BanditLog
+from keyhole.errors import (
+    FloatArray,
+    InvalidInput,
+    KeyholeError,
+    check_choice,
+    check_integer,
+    check_number,
+)
+from keyhole.offline.estimators import Estimate
+from keyhole.offline.target import Target
+
+BOUNDS = ("betting", "empirical-bernstein", "clopper-pearson", "student-t", "bootstrap")
+"""Names of the bounds; the first is the one that decides by default."""
+
+GUARANTEED = BOUNDS[:3]
+
+_BOLDEST = 0.5
+_HALVINGS = 40
+_FEW_VALUES = 100
+_GROUPS = 5000
+
+
+class ScipyMissing(KeyholeError):
+    """The library that has the quantiles is not installed."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound, or why there is none."""
+
+    name: str
+    value: float | None
+    why_not: str = ""
+
+
+def _special() -> Any:
+    try:
+        from scipy import special
+
+        return special
+    except ModuleNotFoundError:
+        raise ScipyMissing(
+            "Confidence bounds need scipy: install it with pip install 'keyhole[logs]'."
+        ) from None
+
+
+def check_confidence(confidence: Any) -> float:
+    """Return a confidence strictly between 0 and 1, or raise."""
+    confidence = check_number(confidence, "`confidence`", above=0.0)
+    if confidence >= 1.0:
+        raise InvalidInput(f"`confidence` must be a number below 1, got {confidence:g}.")
+    return confidence
+
+
+def student_t(contributions: FloatArray, confidence: float = 0.95) -> float:
+    """Return mean - s / sqrt(n) t, with t the quantile of Student's distribution.
+
+    Notes
+    -----
+    Eq. 5.5 of [T16]. Exact for normal contributions and in the limit. Rewards of rare clicks are
+    far from normal: what is skewed to the right is covered more often than stated, what is
+    skewed to the left less often.
+
+    Examples
+    --------
+    >>> round(student_t(np.array([0.0, 1.0, 1.0, 0.0, 1.0])), 4)
+    0.0778
+    """
+    n_rows = len(contributions)
+    if n_rows < 2:
+        raise InvalidInput(f"Student's bound needs at least 2 rows, got {n_rows}.")
+    quantile = float(_special().stdtrit(n_rows - 1, check_confidence(confidence)))
+    spread = float(contributions.std(ddof=1))
+    return float(contributions.mean()) - spread / math.sqrt(n_rows) * quantile
+
+
+def empirical_bernstein(
+    contributions: FloatArray, confidence: float = 0.95, *, low: float, high: float
+) -> float:
+    """Return mean - sqrt(2 V ln(2/delta) / n) - 7 (high - low) ln(2/delta) / (3 (n - 1)).
+
+    Notes
+    -----
+    Theorem 4 of Maurer and Pontil 2009: holds for independent contributions between ``low`` and
+    ``high``, whatever their distribution. V is their sample variance.
+
+    Examples
+    --------
+    >>> coins = np.tile([0.0, 1.0], 5000)
+    >>> round(empirical_bernstein(coins, low=0.0, high=1.0), 4)
+    0.4856
+    """
+    n_rows = len(contributions)
+    if n_rows < 2:
+        raise InvalidInput(f"Bernstein's bound needs at least 2 rows, got {n_rows}.")
+    _check_range(contributions, low, high)
+    surprise = math.log(2.0 / (1.0 - check_confidence(confidence)))
+    variance = float(contributions.var(ddof=1))
+    return (
+        float(contributions.mean())
+        - math.sqrt(2.0 * variance * surprise / n_rows)
+        - 7.0 * (high - low) * surprise / (3.0 * (n_rows - 1))
+    )
+
+
+def betting(
+    contributions: FloatArray, confidence: float = 0.95, *, low: float, high: float
+) -> float:
+    """Return the least mean against which a cautious gambler could not have become rich.
+
+    For every mean that could be the true one, a gambler starts with 1 and bets row by row that
+    contributions are larger. If that mean is the true one, the bets are fair or worse, and
+    the chance of ever owning 1/delta is at most delta. Means at which the gambler owns that much
+    are ruled out; the bound is the least that is not.
+
+    Notes
+    -----
+    Waudby-Smith and Ramdas 2024, the one-sided capital with predictable plug-in bets:
+    sqrt(2 ln(1/delta) / (n V)), V the variance of the rows before, at most half of what can be
+    lost. Holds for independent contributions of at least ``low``; ``high`` only tunes the first
+    bets, so a value of rewards that cannot be negative needs no largest weight. The bound
+    depends a little on the order of the rows; that of the log is used.
+
+    Examples
+    --------
+    >>> coins = np.tile([0.0, 1.0], 5000)
+    >>> round(betting(coins, low=0.0, high=1.0), 4)
+    0.4878
+    """
+    _check_range(contributions, low, high)
+    surprise = -math.log(1.0 - check_confidence(confidence))
+    above = contributions - low
+    bets = np.sqrt(2.0 * surprise / (len(above) * _variance_before(above, high - low)))
+
+    def ruled_out(mean: float) -> bool:
+        gains = np.minimum(bets, _BOLDEST / mean) * (above - mean)
+        return float(np.log1p(gains).sum()) >= surprise
+
+    # Every factor falls as the mean grows, so what is ruled out is an interval from `low` on.
+    out, kept = 0.0, float(above.mean())
+    if kept == 0.0:
+        return low
+    for _ in range(_HALVINGS):
+        middle = (out + kept) / 2.0
+        if ruled_out(middle):
+            out = middle
+        else:
+            kept = middle
+    return low + out
+
+
+def _variance_before(values: FloatArray, width: float) -> FloatArray:
+    """Return the variance of the values before each, as if one had been half the width off."""
+    count = np.arange(len(values))
+    total = np.concatenate([[0.0], np.cumsum(values)[:-1]])
+    squares = np.concatenate([[0.0], np.cumsum(values * values)[:-1]])
+    spread = np.maximum(squares - total * total / np.maximum(count, 1), 0.0)
+    return (width * width / 4.0 + spread) / (count + 1)
+
+
+def clopper_pearson(n_successes: int, n_trials: int, confidence: float = 0.95) -> float:
+    """Return the exact lower bound on the probability of a success.
+
+    Examples
+    --------
+    >>> round(clopper_pearson(3, 1000), 6)
+    0.000818
+    """
+    n_trials = check_integer(n_trials, "`n_trials`", at_least=1)
+    n_successes = check_integer(
+        n_successes, "`n_successes`", at_least=0, at_most=n_trials, bound="n_trials="
+    )
+    delta = 1.0 - check_confidence(confidence)
+    if n_successes == 0:
+        return 0.0
+    return float(_special().betaincinv(n_successes, n_trials - n_successes + 1, delta))
+
+
+def bootstrap(
+    contributions: FloatArray, confidence: float = 0.95, *, n_resamples: int = 2000, seed: int = 0
+) -> float:
+    """Return the percentile bootstrap bound: a low quantile of the means of resampled rows.
+
+    Notes
+    -----
+    Where rows have few different values, how often each comes is drawn at once. Otherwise more
+    than 5,000 rows are dealt into 5,000 groups first and groups are resampled, whose means spread
+    as those of rows do.
+
+    Examples
+    --------
+    >>> coins = np.tile([0.0, 1.0], 5000)
+    >>> 0.49 < bootstrap(coins) < 0.4925
+    True
+    """
+    confidence = check_confidence(confidence)
+    n_resamples = check_integer(n_resamples, "`n_resamples`", at_least=100)
+    numbers, n_rows = np.random.default_rng(seed), len(contributions)
+    values, counts = np.unique(contributions, return_counts=True)
+    if len(values) <= _FEW_VALUES:
+        drawn = numbers.multinomial(n_rows, counts / n_rows, size=n_resamples)
+        means = drawn @ values / n_rows
+    else:
+        group = numbers.permutation(n_rows) % min(n_rows, _GROUPS)
+        sums, sizes = np.bincount(group, weights=contributions), np.bincount(group)
+        means = np.empty(n_resamples)
+        for resample in range(n_resamples):
+            picks = numbers.integers(len(sums), size=len(sums))
+            means[resample] = sums[picks].sum() / sizes[picks].sum()
+    return float(np.quantile(means, 1.0 - confidence, method="lower"))
+
+
+def _check_range(contributions: FloatArray, low: float, high: float) -> None:
+    if not (contributions.min() >= low and contributions.max() <= high and low < high):
+        raise InvalidInput(
+            f"Contributions must be between low={low:g} and high={high:g}, got "
+            f"{contributions.min():g} to {contributions.max():g}."
+        )
+
+
+def binomial_trials(log: BanditLog, target: Target) -> tuple[int, int]:
+    """Return successes and trials whose success probability is the value of the policy.
+
+    Notes
+    -----
+    Two cases are binomial. A policy that takes one action for certain, on the log of a uniform
+    policy: the rows where both agree are a random sample of all contexts, and each is a success
+    with the policy's value as its probability. And the logging policy itself: every row counts.
+    In any other case rows would need weights, and this raises with the reason.
+    """
+    if not log.is_binary:
+        raise InvalidInput("Clopper-Pearson needs rewards that are 0 or 1.")
+    if target.is_logger:
+        return int(log.rewards.sum()), len(log)
+    if not (log.is_uniform and target.is_deterministic):
+        raise InvalidInput(
+            "Clopper-Pearson needs a uniform logging policy and a policy that takes one action for "
+            "certain, or the logging policy itself."
+        )
+    agree = target.weights > 0.0
+    if not agree.any():
+        raise InvalidInput("Clopper-Pearson needs a row in which the policy agrees with the log.")
+    return int(log.rewards[agree].sum()), int(agree.sum())
+
+
+def lower_bound(
+    name: str,
+    estimate: Estimate,
+    confidence: float = 0.95,
+    *,
+    trials: tuple[int, int] | str = "it is for the importance-weighted value of one policy",
+    seed: int = 0,
+) -> Bound:
+    """Return one lower bound on the value behind an estimate, or why there is none.
+
+    Parameters
+    ----------
+    name
+        One of ``BOUNDS``.
+    trials
+        Successes and trials of :func:`binomial_trials`, or why there are none.
+    """
+    check_choice(name, "A bound", BOUNDS)
+    rows = estimate.contributions
+    if len(rows) < 2 or np.isnan(rows).any():
+        return Bound(name, None, "there is no estimate")
+    if name == "clopper-pearson":
+        why_not = trials if isinstance(trials, str) else ""
+    else:
+        why_not = _why_not(estimate, guaranteed=name in GUARANTEED)
+    if why_not:
+        return Bound(name, None, why_not)
+    low, high = estimate.range or (math.nan, math.nan)
+    compute: dict[str, Callable[[], float]] = {
+        "betting": lambda: betting(rows, confidence, low=low, high=high),
+        "empirical-bernstein": lambda: empirical_bernstein(rows, confidence, low=low, high=high),
+        "clopper-pearson": lambda: clopper_pearson(int(trials[0]), int(trials[1]), confidence),
+        "student-t": lambda: student_t(rows, confidence),
+        "bootstrap": lambda: bootstrap(rows, confidence, seed=seed),
+    }
+    return Bound(name, compute[name]())
+
+
+def _why_not(estimate: Estimate, *, guaranteed: bool) -> str:
+    if estimate.bias == "unknown":
+        return "the bias of the estimate is not known"
+    if not guaranteed:
+        return ""
+    if estimate.bias == "vanishing":
+        return "the estimate is unbiased in the limit only"
+    if estimate.range is None:
+        return "the range of rewards is not known, or the rows depend on each other"
+    return ""
+
+
+def lower_bounds(estimate: Estimate, confidence: float = 0.95, **options: Any) -> dict[str, Bound]:
+    """Return every lower bound by name; options are those of :func:`lower_bound`."""
+    return {name: lower_bound(name, estimate, confidence, **options) for name in BOUNDS}

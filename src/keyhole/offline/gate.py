@@ -1,0 +1,287 @@
+"""The gate: promote a policy only if a lower confidence bound says that it beats the baseline."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole.data.bandit import BanditLog, check_rewards_differ
+from keyhole.errors import InvalidInput, check_choice
+from keyhole.offline.bounds import (
+    BOUNDS,
+    Bound,
+    binomial_trials,
+    check_confidence,
+    lower_bounds,
+)
+from keyhole.offline.diagnostics import Diagnostics, diagnose
+from keyhole.offline.estimators import (
+    ESTIMATORS,
+    Estimate,
+    Range,
+    estimate_all,
+    importance_weighted,
+)
+from keyhole.offline.rewards import predict_rewards
+from keyhole.offline.target import HasProbabilities, Target, logged_target, target_of
+from keyhole.policies import Always, Uniform
+
+NAMED = ("uniform", "logged", "best-fixed")
+"""Policies that need no file."""
+
+Policy = HasProbabilities | ArrayLike | str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One estimate with all its lower bounds."""
+
+    estimate: Estimate
+    bounds: dict[str, Bound]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the line as plain data."""
+        return {
+            "value": self.estimate.value,
+            "standard_error": self.estimate.error,
+            "bounds": {name: bound.value for name, bound in self.bounds.items()},
+            "why_not": {
+                name: bound.why_not for name, bound in self.bounds.items() if bound.value is None
+            },
+        }
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A policy on a log: every estimate with every bound, and how far the log can be trusted."""
+
+    name: str
+    lines: dict[str, Line]
+    diagnostics: Diagnostics
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The verdict on a policy, and the numbers behind it."""
+
+    policy: Judged
+    baseline: Judged
+    difference: dict[str, Line]
+    confidence: float
+    decided_by: str
+    n_rows: int
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def lower_bound(self) -> float | None:
+        """The bound on the importance-weighted difference that decides."""
+        return self.difference[ESTIMATORS[0]].bounds[self.decided_by].value
+
+    @property
+    def verdict(self) -> str:
+        """``promote`` if the deciding bound on the difference is above 0, else ``keep``."""
+        bound = self.lower_bound
+        return "promote" if bound is not None and bound > 0.0 else "keep"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return {
+            "verdict": self.verdict,
+            "decided_by": self.decided_by,
+            "lower_bound": self.lower_bound,
+            "confidence": self.confidence,
+            "rows": self.n_rows,
+            **{
+                role: {
+                    "name": judged.name,
+                    "estimates": {name: line.as_dict() for name, line in judged.lines.items()},
+                    "diagnostics": vars(judged.diagnostics),
+                }
+                for role, judged in (("policy", self.policy), ("baseline", self.baseline))
+            },
+            "difference": {name: line.as_dict() for name, line in self.difference.items()},
+            "notes": list(self.notes),
+            "warnings": list(self.warnings),
+        }
+
+
+def best_fixed_action(log: BanditLog) -> int:
+    """Return the action that seems to earn the most if it is shown to everyone.
+
+    It has the greatest importance-weighted value after one standard error is taken off: a single
+    lucky reward does not count. Ties go to the lowest action.
+    """
+    worth = []
+    for action in range(log.n_actions):
+        policy = Always(log.n_actions, action)
+        estimate = importance_weighted(log, target_of(log, policy))
+        worth.append(estimate.value - estimate.error)
+    return int(np.argmax(worth))
+
+
+def evaluate(
+    log: BanditLog,
+    policy: Policy,
+    baseline: Policy = "logged",
+    confidence: float = 0.95,
+    *,
+    bound: str = BOUNDS[0],
+    rewards: Range | None = None,
+    floor: float | None = None,
+    clip: float | None = None,
+    predictions: ArrayLike | None = None,
+    names: tuple[str, str] | None = None,
+    seed: int = 0,
+) -> Evaluation:
+    """Compare a policy with a baseline on a log, and say whether to promote it.
+
+    The rule: promote if and only if the lower confidence bound on the difference of their
+    importance-weighted values is above 0. The difference is taken row by row. Everything else is
+    printed beside it and decides nothing.
+
+    Parameters
+    ----------
+    log
+        Must not be what either policy was trained on.
+    policy, baseline
+        Something with a method ``probabilities``, or its result on this log, or ``uniform``,
+        ``logged`` (the policy that wrote the log) or ``best-fixed`` (one action for everyone).
+        The best action is chosen on a random half of the log; then both are evaluated on the
+        other half.
+    bound
+        The bound that decides. The default, ``betting``, holds for every number of rows.
+    rewards
+        The range that rewards keep; by default 0 to 1.
+    floor
+        The least propensity of the logging policy; by default the least in the log.
+    clip
+        Largest weight of the clipped estimate; by default the square root of the rows.
+    predictions
+        Rewards of all actions by a model fitted on another log, (n, n_actions); by default a
+        cross-fitted ridge regression per action.
+    names
+        What to call policy and baseline.
+    seed
+        Halves the log for ``best-fixed``, deals the folds of the regression, draws the bootstrap.
+
+    Examples
+    --------
+    >>> numbers = np.random.default_rng(0)
+    >>> actions = numbers.integers(2, size=4000)
+    >>> clicks = numbers.random(4000) < np.where(actions == 1, 0.10, 0.05)
+    >>> log = BanditLog.of(np.zeros((4000, 0)), actions, clicks, np.full(4000, 0.5))
+    >>> evaluate(log, Always(2, 1), "logged").verdict
+    'promote'
+    >>> evaluate(log, "uniform", Always(2, 1)).verdict
+    'keep'
+    """
+    check_rewards_differ(log, "to compare policies")
+    confidence = check_confidence(confidence)
+    check_choice(bound, "`bound`", BOUNDS)
+    if bound == "clopper-pearson":
+        raise InvalidInput(
+            "`bound` must bound a difference of two policies, which Clopper-Pearson does not."
+        )
+    shown = names or (_name_of(policy, "policy"), _name_of(baseline, "baseline"))
+    notes: list[str] = []
+    if _is_best(policy) or _is_best(baseline):
+        chosen, kept = _halves(log, seed)
+        best = best_fixed_action(log.rows(chosen))
+        notes.append(
+            f"best-fixed is action {log.name_of(best)}, chosen on {int(chosen.sum())} rows; the "
+            f"{int(kept.sum())} others are what everything is evaluated on."
+        )
+        log = log.rows(kept)
+        check_rewards_differ(log, "to compare policies")
+        fixed = Always(log.n_actions, best)
+        policy, baseline = (
+            fixed if _is_best(each) else _rows_of(each, kept) for each in (policy, baseline)
+        )
+        if predictions is not None:
+            predictions = np.asarray(predictions)[kept]
+    elsewhere = predictions is not None
+    table = predict_rewards(log, seed=seed) if predictions is None else predictions
+    targets = [_target(log, each, floor) for each in (policy, baseline)]
+    estimates = [
+        estimate_all(log, t, table, rewards=rewards, clip=clip, fitted_elsewhere=elsewhere)
+        for t in targets
+    ]
+    judged = [
+        _judge(log, name, target, found, confidence, seed)
+        for name, target, found in zip(shown, targets, estimates, strict=True)
+    ]
+    difference = {}
+    for name in ESTIMATORS:
+        estimate = estimates[0][name].minus(estimates[1][name])
+        bounds = lower_bounds(
+            estimate, confidence, trials="it is not for differences of two policies", seed=seed
+        )
+        difference[name] = Line(estimate, bounds)
+    warnings = [w for each in judged for w in each.diagnostics.warnings(each.name)]
+    decisive = difference[ESTIMATORS[0]].bounds[bound]
+    if decisive.value is None:
+        warnings.append(
+            f"There is no {bound} bound: {decisive.why_not}; give the range of rewards."
+        )
+    return Evaluation(
+        judged[0], judged[1], difference, confidence, bound, len(log), tuple(notes), tuple(warnings)
+    )
+
+
+def _name_of(policy: Policy, role: str) -> str:
+    if isinstance(policy, str):
+        return policy
+    return type(policy).__name__ if hasattr(policy, "probabilities") else role
+
+
+def _is_best(policy: Policy) -> bool:
+    return isinstance(policy, str) and policy == "best-fixed"
+
+
+def _rows_of(policy: Policy, rows: Any) -> Policy:
+    """Return the rows of a policy that is given as an array; any other answers for any rows."""
+    if isinstance(policy, str) or hasattr(policy, "probabilities"):
+        return policy
+    table = np.asarray(policy)
+    return table[rows] if len(table) == len(rows) else table
+
+
+def _halves(log: BanditLog, seed: int) -> tuple[Any, Any]:
+    if len(log) < 4:
+        raise InvalidInput(f"best-fixed needs a log of at least 4 rows, got {len(log)}.")
+    chosen = np.random.default_rng(seed).permutation(len(log)) < len(log) // 2
+    return chosen, ~chosen
+
+
+def _target(log: BanditLog, policy: Policy, floor: float | None) -> Target:
+    if not isinstance(policy, str):
+        return target_of(log, policy, floor=floor)
+    check_choice(policy, "A policy", NAMED)
+    if policy == "logged":
+        return logged_target(log)
+    return target_of(log, Uniform(log.n_actions), floor=floor)
+
+
+def _judge(
+    log: BanditLog,
+    name: str,
+    target: Target,
+    estimates: dict[str, Estimate],
+    confidence: float,
+    seed: int,
+) -> Judged:
+    trials: tuple[int, int] | str
+    try:
+        trials = binomial_trials(log, target)
+    except InvalidInput as error:
+        trials = str(error)
+    lines = {}
+    for each, estimate in estimates.items():
+        if each == ESTIMATORS[0]:
+            bounds = lower_bounds(estimate, confidence, trials=trials, seed=seed)
+        else:
+            bounds = lower_bounds(estimate, confidence, seed=seed)
+        lines[each] = Line(estimate, bounds)
+    return Judged(name, lines, diagnose(log, target))

@@ -1,0 +1,36 @@
+"""Pick one of K: advertisements, chosen by what logged clicks taught."""
+
+from keyhole.policies.base import (
+    Always,
+    EpsilonGreedy,
+    Greedy,
+    Policy,
+    Scorer,
+    Softmax,
+    Uniform,
+)
+from keyhole.policies.files import load_policy, save_policy
+from keyhole.policies.forest import ForestScorer
+from keyhole.policies.linear import LinearScorer
+from keyhole.policies.online import OnlineRankers
+from keyhole.policies.pairs import fit_pairs
+from keyhole.policies.training import fit_classifiers, fit_forests, fit_rankers
+
+__all__ = [
+    "Always",
+    "EpsilonGreedy",
+    "ForestScorer",
+    "Greedy",
+    "LinearScorer",
+    "OnlineRankers",
+    "Policy",
+    "Scorer",
+    "Softmax",
+    "Uniform",
+    "fit_classifiers",
+    "fit_forests",
+    "fit_pairs",
+    "fit_rankers",
+    "load_policy",
+    "save_policy",
+]

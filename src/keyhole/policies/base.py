@@ -1,0 +1,196 @@
+"""Policies: the probability of showing each of K ads to a visitor."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def check_contexts(contexts: ArrayLike, n_features: int | None = None) -> FloatArray:
+    """Return contexts as a table of finite numbers, one row per visitor, or raise."""
+    try:
+        table = np.ascontiguousarray(contexts, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput("contexts must be rows of numbers, all of one length.") from None
+    if table.ndim != 2 or (n_features is not None and table.shape[1] != n_features):
+        wanted = "features" if n_features is None else f"{n_features} features"
+        raise InvalidInput(f"contexts must be visitors by {wanted}, got shape {table.shape}.")
+    bad = ~np.isfinite(table)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        raise InvalidInput(
+            f"contexts must be finite, got {table[row, column]} in row {row}, column {column}."
+        )
+    return table
+
+
+class Scorer(ABC):
+    """A score of each ad for each visitor; scores of different ads can be compared."""
+
+    n_actions: int
+    n_features: int
+
+    @abstractmethod
+    def scores(self, contexts: ArrayLike) -> FloatArray:
+        """Return the scores, visitors by ads; -inf is an ad that must not be chosen."""
+
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """Return everything there is to save."""
+
+    @classmethod
+    @abstractmethod
+    def of_arrays(cls, arrays: Arrays) -> "Scorer":
+        """Return the scorer that :meth:`arrays` describes."""
+
+
+class Policy(ABC):
+    """A choice of one of K ads by chance, given a visitor's context."""
+
+    n_actions: int
+
+    @abstractmethod
+    def probabilities(self, contexts: ArrayLike) -> FloatArray:
+        """Return the probability of each ad for each visitor; every row sums to 1."""
+
+    def arrays(self) -> Arrays:
+        """Return the settings to save, as numbers; a scorer is saved beside them."""
+        return {}
+
+
+class Uniform(Policy):
+    """Every ad with the same probability.
+
+    Examples
+    --------
+    >>> Uniform(4).probabilities([[0.5], [1.5]]).tolist()
+    [[0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0.25, 0.25]]
+    """
+
+    def __init__(self, n_actions: int) -> None:
+        self.n_actions = check_integer(n_actions, "`n_actions` of Uniform", at_least=1)
+
+    def probabilities(self, contexts: ArrayLike) -> FloatArray:
+        shape = (len(check_contexts(contexts)), self.n_actions)
+        return np.full(shape, 1.0 / self.n_actions)
+
+    def arrays(self) -> Arrays:
+        return {"n_actions": np.array(self.n_actions)}
+
+
+class Always(Policy):
+    """The same ad for everybody.
+
+    Examples
+    --------
+    >>> Always(3, action=1).probabilities([[0.5]]).tolist()
+    [[0.0, 1.0, 0.0]]
+    """
+
+    def __init__(self, n_actions: int, action: int) -> None:
+        self.n_actions = check_integer(n_actions, "`n_actions` of Always", at_least=1)
+        self.action = check_integer(
+            action, "`action` of Always", at_least=0, at_most=self.n_actions - 1
+        )
+
+    def probabilities(self, contexts: ArrayLike) -> FloatArray:
+        chosen = np.zeros((len(check_contexts(contexts)), self.n_actions))
+        chosen[:, self.action] = 1.0
+        return chosen
+
+    def arrays(self) -> Arrays:
+        return {"n_actions": np.array(self.n_actions), "action": np.array(self.action)}
+
+
+class ScorePolicy(Policy):
+    """A policy that looks at scores."""
+
+    scorer: Scorer
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
+        self.n_actions = scorer.n_actions
+
+    def best(self, contexts: ArrayLike) -> IntArray:
+        """Return the ad with the highest score for each visitor (ties: the lowest index)."""
+        best: IntArray = np.argmax(self.scorer.scores(contexts), axis=1).astype(np.int64)
+        return best
+
+
+class Greedy(ScorePolicy):
+    """The ad with the highest score, always.
+
+    Examples
+    --------
+    >>> from keyhole.policies import LinearScorer
+    >>> scorer = LinearScorer([[1.0], [-1.0]], [0.0, 0.5])
+    >>> Greedy(scorer).probabilities([[2.0], [-2.0]]).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    def probabilities(self, contexts: ArrayLike) -> FloatArray:
+        best = self.best(contexts)
+        chosen = np.zeros((len(best), self.n_actions))
+        chosen[np.arange(len(best)), best] = 1.0
+        return chosen
+
+
+class EpsilonGreedy(ScorePolicy):
+    """The best ad with probability 1 - epsilon, each other one with epsilon / (K - 1) (A15).
+
+    Examples
+    --------
+    >>> from keyhole.policies import LinearScorer
+    >>> scorer = LinearScorer([[1.0], [-1.0], [0.0]], [0.0, 0.0, 0.0])
+    >>> EpsilonGreedy(scorer, epsilon=0.2).probabilities([[2.0]]).tolist()
+    [[0.8, 0.1, 0.1]]
+    """
+
+    def __init__(self, scorer: Scorer, epsilon: float = 0.1) -> None:
+        super().__init__(scorer)
+        self.epsilon = check_number(
+            epsilon, "`epsilon` of EpsilonGreedy", at_least=0.0, at_most=1.0
+        )
+        if self.n_actions == 1:
+            self.epsilon = 0.0
+
+    def probabilities(self, contexts: ArrayLike) -> FloatArray:
+        best = self.best(contexts)
+        chosen = np.full((len(best), self.n_actions), self.epsilon / max(1, self.n_actions - 1))
+        chosen[np.arange(len(best)), best] = 1.0 - self.epsilon
+        return chosen
+
+    def arrays(self) -> Arrays:
+        return {"epsilon": np.array(self.epsilon)}
+
+
+class Softmax(ScorePolicy):
+    """Each ad with a probability proportional to exp(score / temperature).
+
+    Scores of log-odds suit it: calibrated rankers' and classifiers' are.
+
+    Examples
+    --------
+    >>> from keyhole.policies import LinearScorer
+    >>> scorer = LinearScorer([[1.0], [-1.0]], [0.0, 0.0])
+    >>> Softmax(scorer, temperature=2.0).probabilities([[0.0]]).tolist()
+    [[0.5, 0.5]]
+    """
+
+    def __init__(self, scorer: Scorer, temperature: float = 1.0) -> None:
+        super().__init__(scorer)
+        self.temperature = check_number(temperature, "`temperature` of Softmax", above=0.0)
+
+    def probabilities(self, contexts: ArrayLike) -> FloatArray:
+        scores = self.scorer.scores(contexts)
+        powers = np.exp((scores - scores.max(axis=1, keepdims=True)) / self.temperature)
+        chosen: FloatArray = powers / powers.sum(axis=1, keepdims=True)
+        return chosen
+
+    def arrays(self) -> Arrays:
+        return {"temperature": np.array(self.temperature)}

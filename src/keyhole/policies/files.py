@@ -1,0 +1,87 @@
+"""Policies on disk: plain arrays, never pickled."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keyhole.errors import InvalidInput, KeyholeError, check_choice
+from keyhole.policies.base import (
+    Always,
+    EpsilonGreedy,
+    Greedy,
+    Policy,
+    ScorePolicy,
+    Scorer,
+    Softmax,
+    Uniform,
+)
+from keyhole.policies.forest import ForestScorer
+from keyhole.policies.linear import LinearScorer
+
+POLICIES: dict[str, type[Policy]] = {
+    "uniform": Uniform,
+    "always": Always,
+    "greedy": Greedy,
+    "epsilon-greedy": EpsilonGreedy,
+    "softmax": Softmax,
+}
+SCORERS: dict[str, type[Scorer]] = {"linear": LinearScorer, "forest": ForestScorer}
+_FORMAT = 1
+
+
+def _name_of(thing: Any, table: dict[str, Any], what: str) -> str:
+    for name, cls in table.items():
+        if type(thing) is cls:
+            return name
+    raise InvalidInput(
+        f"A {what} to save must be one of {', '.join(table)}, got {type(thing).__name__}."
+    )
+
+
+def save_policy(policy: Policy, path: Path | str) -> None:
+    """Write a policy as plain arrays (.npz).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keyhole.policies import LinearScorer
+    >>> path = Path(tempfile.mkdtemp()) / "policy.npz"
+    >>> save_policy(EpsilonGreedy(LinearScorer([[1.0], [2.0]], [0.0, 0.5]), epsilon=0.2), path)
+    >>> load_policy(path).probabilities([[1.0]]).tolist()
+    [[0.2, 0.8]]
+    """
+    arrays: dict[str, Any] = {
+        "format": np.array(_FORMAT),
+        "policy": np.array(_name_of(policy, POLICIES, "policy")),
+    }
+    arrays |= {f"policy.{name}": value for name, value in policy.arrays().items()}
+    if isinstance(policy, ScorePolicy):
+        arrays["scorer"] = np.array(_name_of(policy.scorer, SCORERS, "scorer"))
+        arrays |= {f"scorer.{name}": value for name, value in policy.scorer.arrays().items()}
+    with Path(path).open("wb") as file:  # a name would have .npz appended to it
+        np.savez_compressed(file, **arrays)
+
+
+def load_policy(path: Path | str) -> Policy:
+    """Read a policy written by :func:`save_policy`."""
+    try:
+        with np.load(path, allow_pickle=False) as given:
+            arrays = {name: given[name] for name in given.files}
+        if int(arrays["format"]) != _FORMAT:
+            raise InvalidInput(f"its format is {int(arrays['format'])}, not {_FORMAT}.")
+        cls: Any = POLICIES[check_choice(str(arrays["policy"]), "policy", POLICIES)]
+        settings = {name: value.item() for name, value in _part(arrays, "policy.").items()}
+        if issubclass(cls, ScorePolicy):
+            kind = SCORERS[check_choice(str(arrays["scorer"]), "scorer", SCORERS)]
+            settings["scorer"] = kind.of_arrays(_part(arrays, "scorer."))
+        policy: Policy = cls(**settings)
+    except (OSError, EOFError, KeyError, TypeError, ValueError, KeyholeError) as error:
+        reason = f"{error} is missing." if isinstance(error, KeyError) else str(error)
+        raise InvalidInput(f"{path} must be a policy saved by save_policy: {reason}") from None
+    return policy
+
+
+def _part(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {name[len(prefix) :]: v for name, v in arrays.items() if name.startswith(prefix)}

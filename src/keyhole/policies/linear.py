@@ -1,0 +1,42 @@
+"""Linear scores: one weight vector and one offset per ad."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from keyhole.errors import FloatArray, InvalidInput
+from keyhole.policies.base import Arrays, Scorer, check_contexts
+
+
+class LinearScorer(Scorer):
+    """The score of ad a is weights[a] . context + offsets[a]; an offset of -inf rules the ad out.
+
+    Examples
+    --------
+    >>> LinearScorer([[1.0, 0.0], [0.0, 2.0]], [0.0, -1.0]).scores([[3.0, 4.0]]).tolist()
+    [[3.0, 7.0]]
+    """
+
+    def __init__(self, weights: ArrayLike, offsets: ArrayLike) -> None:
+        self.weights = np.ascontiguousarray(weights, dtype=np.float64)
+        self.offsets = np.ascontiguousarray(offsets, dtype=np.float64)
+        if self.weights.ndim != 2 or self.offsets.shape != self.weights.shape[:1]:
+            raise InvalidInput(
+                "weights of LinearScorer must be ads by features, with one offset per ad, got "
+                f"shapes {self.weights.shape} and {self.offsets.shape}."
+            )
+        if not np.isfinite(self.weights).all() or not (self.offsets < np.inf).all():
+            raise InvalidInput("weights and offsets of LinearScorer must be finite.")
+        if not np.isfinite(self.offsets).any():
+            raise InvalidInput("LinearScorer must have at least one ad that can be chosen.")
+        self.n_actions, self.n_features = self.weights.shape
+
+    def scores(self, contexts: ArrayLike) -> FloatArray:
+        scores: FloatArray = check_contexts(contexts, self.n_features) @ self.weights.T
+        return scores + self.offsets
+
+    def arrays(self) -> Arrays:
+        return {"weights": self.weights, "offsets": self.offsets}
+
+    @classmethod
+    def of_arrays(cls, arrays: Arrays) -> "LinearScorer":
+        return cls(arrays["weights"], arrays["offsets"])

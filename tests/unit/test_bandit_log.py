@@ -1,0 +1,252 @@
+"""Logs of bandit feedback: what is refused, and what files keep."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from keyhole.data import (
+    BanditLog,
+    read_bandit,
+    read_bandit_csv,
+    read_bandit_parquet,
+    read_open_bandit,
+    to_open_bandit_pipeline,
+    write_bandit_csv,
+    write_bandit_parquet,
+    write_open_bandit,
+    write_vowpal_wabbit,
+)
+from keyhole.data.bandit import check_rewards_differ
+from keyhole.data.bandit_files import log_of_sheet, read_sheet
+from keyhole.errors import InvalidInput
+from keyhole.lab.spec import data_folder
+
+COLUMNS = ("contexts", "actions", "rewards", "propensities", "positions")
+HEADER = "action,position,propensity,reward,x_age,x_new"
+
+
+def make(**changes):
+    given = {
+        "contexts": [[0.1, 1.0], [1 / 3, 0.0], [-2.5, 0.0]],
+        "actions": [2, 0, 1],
+        "rewards": [0.0, 1.0, 0.0],
+        "propensities": [0.2, 1 / 3, 1.0],
+    }
+    return BanditLog.of(**{**given, **changes})
+
+
+def same(one, other):
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"propensities": [0.2, 0.0, 1.0]}, "Row 1 of a BanditLog: a propensity must be above 0"),
+        ({"propensities": [0.2, 0.3, 1.1]}, "Row 2 of a BanditLog: a propensity must be above 0"),
+        ({"propensities": [0.2, np.nan, 1.0]}, "Row 1 of a BanditLog: a propensity is missing."),
+        ({"rewards": [0.0, np.nan, 1.0]}, "Row 1 of a BanditLog: a reward must be a finite number"),
+        ({"n_actions": 2}, "an action must be between 0 and n_actions-1=1, got 2."),
+        ({"actions": [2, -1, 1]}, "an action must be between 0 and n_actions-1=2, got -1."),
+        (
+            {"actions": [2, 0.5, 1]},
+            "actions of a BanditLog must be whole numbers, got 0.5 in row 1",
+        ),
+        ({"actions": [2, 0]}, "must have a row for each of the 2 actions, got 3."),
+        ({"rewards": [0.0, 1.0]}, "rewards of a BanditLog must have a row for each of the 3"),
+        ({"contexts": [0.1, 0.2, 0.3]}, "contexts of a BanditLog must have 2 dimensions, got 1."),
+        ({"contexts": [[0.1], [np.inf], [0.3]]}, "a context must be finite numbers, got inf."),
+        ({"positions": [0, -1, 0]}, "a position must not be negative, got -1."),
+        ({"action_names": ["a", "a", "b"]}, "action_names of a BanditLog must be 3 different"),
+        (
+            {"feature_names": ["a"]},
+            "feature_names of a BanditLog must be 2 different names, got 1.",
+        ),
+        ({"rewards": ["no", "yes", "no"]}, "rewards of a BanditLog must be numbers"),
+    ],
+)
+def test_what_no_log_can_be_is_refused(changes, sentence):
+    with pytest.raises(InvalidInput) as caught:
+        make(**changes)
+    assert sentence in str(caught.value)
+
+
+def test_an_empty_log_and_a_single_class():
+    with pytest.raises(InvalidInput, match="at least one row"):
+        BanditLog.of(np.zeros((0, 1)), [], [], [])
+    with pytest.raises(InvalidInput, match="must differ to train, got 0 in all 3 rows"):
+        check_rewards_differ(make(rewards=[0, 0, 0]), "to train")
+
+
+def test_a_log_is_read_only_and_its_own():
+    contexts = np.zeros((3, 1))
+    log = make(contexts=contexts)
+    contexts[0, 0] = 5.0
+    assert log.contexts[0, 0] == 0.0
+    with pytest.raises(ValueError, match="read-only"):
+        log.rewards[0] = 1.0
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
+@pytest.mark.parametrize("names", [None, ("tea", "milk, cold", "7")])
+def test_files_keep_every_bit(tmp_path, ending, names):
+    log = make(positions=[0, 2, 1], action_names=names, feature_names=["age", "x_y"])
+    path = tmp_path / f"log.{ending}"
+    (write_bandit_parquet if ending == "parquet" else write_bandit_csv)(log, path)
+    again = read_bandit(path, action_names=names)
+    assert same(log, again)
+    assert again.feature_names == log.feature_names
+    assert again.action_names == names
+
+
+@pytest.mark.parametrize("text", ["{}\n", "\ufeff{}\r\n", "{}\n\n"])
+def test_quick_and_careful_reading_agree(tmp_path, text):
+    rows = "1,0,0.1,1e-3,.5,-7\n\n0, 2 ,0.30000000000000004,1,2.5e10,3\n"
+    path = tmp_path / "log.csv"
+    path.write_text(text.format(HEADER) + rows, encoding="utf-8", newline="")
+    careful = log_of_sheet(read_sheet(path))
+    assert same(read_bandit_csv(path), careful)
+    assert careful.propensities.tolist() == [0.1, 0.30000000000000004]
+
+
+def test_positions_may_be_left_out(tmp_path):
+    (tmp_path / "log.csv").write_text("reward,propensity,action\n1,0.5,1\n0,0.5,0\n")
+    log = read_bandit_csv(tmp_path / "log.csv")
+    assert (log.positions == 0).all()
+    assert log.contexts.shape == (2, 0)
+    assert read_bandit_csv(tmp_path / "log.csv", n_actions=5).n_actions == 5
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("0,0,0,1,1,1", "line 3: a propensity must be above 0 and at most 1, got 0."),
+        ("0,0,,1,1,1", "line 3: a propensity is missing."),
+        ("0,0,0.5,,1,1", "line 3: a reward is missing."),
+        ("0,0,0.5,nan,1,1", "line 3: a reward must be a finite number, got nan."),
+        ("0,0,0.5,click,1,1", "line 3, column 'reward': a number is needed, got 'click'."),
+        ("0,0,0.5,1,,1", "line 3, column 'x_age': a number is missing."),
+        ("0,0.5,0.5,1,1,1", "line 3, column 'position': a whole number is needed, got '0.5'."),
+        ("0,0,0.5,1,1", "line 3: a row must have 6 cells, as the header has, got 5."),
+        ("9,0,0.5,1,1,1", "line 3: an action must be between 0 and n_actions-1=2, got 9."),
+        ("-1,0,0.5,1,1,1", "line 3: an action must be between 0 and n_actions-1=2, got -1."),
+    ],
+)
+def test_errors_name_the_file_and_the_line(tmp_path, row, sentence):
+    path = tmp_path / "log.csv"
+    path.write_text(f"{HEADER}\n1,0,0.5,0,1,1\n{row}\n")
+    with pytest.raises(InvalidInput) as caught:
+        read_bandit_csv(path, n_actions=3)
+    assert f"{path}, {sentence}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "must start with a header"),
+        (HEADER, "must have at least one row below its header"),
+        ("action,reward\n1,1\n", "must have a column 'propensity', got action, reward."),
+        ("action,propensity,reward,when\n1,1,1,1\n", "or x_NAME, got 'when'."),
+        ("action,propensity,reward,action\n1,1,1,1\n", "names each column once"),
+    ],
+)
+def test_files_that_are_no_logs(tmp_path, text, sentence):
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(InvalidInput) as caught:
+        read_bandit_csv(tmp_path / "log.csv")
+    assert sentence in str(caught.value)
+
+
+def test_names_that_are_not_known(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("action,propensity,reward\ntea,0.5,1\ncocoa,0.5,0\n")
+    assert read_bandit_csv(path).action_names == ("cocoa", "tea")
+    with pytest.raises(InvalidInput, match=r"line 3: an action must be one of tea, milk, got 'coc"):
+        read_bandit_csv(path, action_names=["tea", "milk"])
+    with pytest.raises(InvalidInput, match=r"must name 3 actions, got 2; give `action_names`"):
+        read_bandit_csv(path, n_actions=3)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(InvalidInput, match=r"must be a readable CSV file: No such file"):
+        read_bandit(tmp_path / "none.csv")
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"action" * 99)[:20])
+    with pytest.raises(InvalidInput, match="must be a readable CSV file"):
+        read_bandit(tmp_path / "cut.csv.gz")
+    (tmp_path / "log.parquet").write_bytes(b"nonsense")
+    with pytest.raises(InvalidInput, match="must be a readable Parquet file"):
+        read_bandit_parquet(tmp_path / "log.parquet")
+
+
+def test_rows_of_parquet_files_are_named(tmp_path):
+    import pandas as pd
+
+    frame = pd.DataFrame({"action": [0, 1], "propensity": [0.5, np.nan], "reward": [1.0, 0.0]})
+    frame.to_parquet(tmp_path / "log.parquet", index=False)
+    with pytest.raises(InvalidInput, match=r"log.parquet, row 1: a propensity is missing"):
+        read_bandit_parquet(tmp_path / "log.parquet")
+
+
+OPEN_BANDIT = """timestamp,item_id,position,click,propensity_score,user_feature_0,user_feature_1,\
+user-item_affinity_0,user-item_affinity_1,user-item_affinity_2
+t1,1,1,0,0.5,b,0.25,0.0,1.0,0.0
+t2,0,3,1,0.25,a,0.5,2.0,0.0,0.0
+t3,1,2,0,0.25,c,0.5,0.0,0.0,3.0
+"""
+
+
+def test_open_bandit_files(tmp_path):
+    path = tmp_path / "bts.csv"
+    path.write_text(OPEN_BANDIT)
+    log = read_bandit(path)
+    assert log.n_actions == 3  # an affinity for each item
+    assert log.feature_names == ("user_feature_0=b", "user_feature_0=c", "user_feature_1")
+    assert np.array_equal(log.contexts, [[1, 0, 0.25], [0, 0, 0.5], [0, 1, 0.5]])
+    assert log.positions.tolist() == [0, 2, 1]
+    more = read_open_bandit(path, affinities=True)
+    assert more.contexts.shape == (3, 6)
+    names = ["user_feature_0=z", "user_feature_0=a"]
+    assert np.array_equal(
+        read_open_bandit(path, feature_names=names).contexts, [[0, 0], [0, 1], [0, 0]]
+    )
+    (tmp_path / "items.csv").write_text("item_id,item_feature_0\n0,1\n")
+    with pytest.raises(
+        InvalidInput, match=r"line 2: an action must be between 0 and n_actions-1=0"
+    ):
+        read_open_bandit(path, items=tmp_path / "items.csv")
+    path.write_text(OPEN_BANDIT.replace("t2,0,3", "t2,0,0"))
+    with pytest.raises(InvalidInput, match="line 3: a position counts from 1, got 0"):
+        read_open_bandit(path)
+
+
+def test_other_libraries_forms(tmp_path):
+    log = make(positions=[0, 2, 1], feature_names=["age", "a b:c"])
+    path = write_open_bandit(log, tmp_path, policy="bts", campaign="men")
+    assert path == tmp_path / "bts" / "men" / "men.csv"
+    assert same(log, read_open_bandit(path))
+    assert len((path.parent / "item_context.csv").read_text().splitlines()) == 1 + log.n_actions
+    feedback = to_open_bandit_pipeline(log)
+    assert feedback["n_rounds"] == 3
+    assert np.array_equal(feedback["pscore"], log.propensities)
+    write_vowpal_wabbit(log, tmp_path / "log.vw")
+    assert (tmp_path / "log.vw").read_text().splitlines() == [
+        "3:0.0:0.2 | age:0.1 a_b_c:1.0",
+        "1:-1.0:0.3333333333333333 | age:0.3333333333333333",
+        "2:0.0:1.0 | age:-2.5",
+    ]
+
+
+def test_the_open_bandit_sample():
+    folder = data_folder() / "obd_small"
+    if not folder.is_dir():
+        pytest.skip(f"The Open Bandit sample is not in {data_folder()}")
+    clicks = {"random": (38, 46, 46), "bts": (42, 69, 46)}
+    for policy, counts in clicks.items():
+        for campaign, n_items, count in zip(
+            ("all", "men", "women"), (80, 34, 46), counts, strict=True
+        ):
+            log = read_bandit(folder / f"{policy}_{campaign}.csv.gz")
+            assert (len(log), log.n_actions, log.rewards.sum()) == (10_000, n_items, count)
+            assert log.is_uniform == (policy == "random")
+            assert set(log.positions.tolist()) == {0, 1, 2}
