@@ -17,6 +17,7 @@ from keyhole.lab.results import Axes, Curve, write_atomically
 # Okabe & Ito: told apart by readers with any colour vision, and in print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _ERRORS = 2.0
+_MOST_IN_PLOT = 6
 _STYLES = ("--", ":", "-.", (0, (1, 3)), (0, (6, 3)))
 _MOST_IN_A_ROW = 3
 _MOST_INSIDE = 3
@@ -73,7 +74,13 @@ def save_figure(
         _draw(plot, panel, axes, panel.measure or measure)
         entries |= dict(zip(*plot.get_legend_handles_labels()[::-1], strict=True))
         if not beside:
-            plot.legend(frameon=False, fontsize=9)
+            many = len(panel.curves) + len(panel.lines) > _MOST_IN_PLOT  # there is no room for them
+            place: dict[str, Any] = {
+                "loc": "upper center",
+                "bbox_to_anchor": (0.5, -0.15),
+                "ncols": 2,
+            }
+            plot.legend(frameon=False, fontsize=9, **(place if many else {}))
     if beside:
         handles, labels = list(entries.values()), list(entries)
         figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=9)
