@@ -1,9 +1,5 @@
 """Interpreted kernels give the bits that compiled ones give."""
 
-import os
-import subprocess
-import sys
-
 GAMES = """
 import hashlib, warnings
 import numpy as np
@@ -39,20 +35,7 @@ print(digest.hexdigest())
 """
 
 
-def _digest(**environment):
-    ran = subprocess.run(
-        [sys.executable, "-c", GAMES],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout.strip()
-
-
-def test_interpreted_and_compiled_games_are_the_same():
-    compiled = _digest()
-    assert len(compiled) == 64
-    assert _digest(NUMBA_DISABLE_JIT="1") == compiled
-    assert _digest(NUMBA_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1") == compiled
+def test_interpreted_and_compiled_games_are_the_same(digest_of):
+    compiled = digest_of(GAMES)
+    assert digest_of(GAMES, NUMBA_DISABLE_JIT="1") == compiled
+    assert digest_of(GAMES, NUMBA_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1") == compiled

@@ -1,9 +1,5 @@
 """Interpreted rankers and forests give the bits that compiled ones give."""
 
-import os
-import subprocess
-import sys
-
 LOGS = """
 import hashlib
 import numpy as np
@@ -24,19 +20,6 @@ print(digest.hexdigest())
 """
 
 
-def _digest(**environment):
-    ran = subprocess.run(
-        [sys.executable, "-c", LOGS],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout.strip()
-
-
-def test_interpreted_and_compiled_policies_are_the_same():
-    compiled = _digest()
-    assert len(compiled) == 64
-    assert _digest(NUMBA_DISABLE_JIT="1") == compiled
+def test_interpreted_and_compiled_policies_are_the_same(digest_of):
+    compiled = digest_of(LOGS)
+    assert digest_of(LOGS, NUMBA_DISABLE_JIT="1") == compiled

@@ -1,9 +1,5 @@
 """Interpreted surrogates give the bits that compiled ones give."""
 
-import os
-import subprocess
-import sys
-
 LISTS = """
 import hashlib
 import numpy as np
@@ -25,19 +21,6 @@ print(digest.hexdigest())
 """
 
 
-def _digest(**environment):
-    ran = subprocess.run(
-        [sys.executable, "-c", LISTS],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout.strip()
-
-
-def test_interpreted_and_compiled_surrogates_are_the_same():
-    compiled = _digest()
-    assert len(compiled) == 64
-    assert _digest(NUMBA_DISABLE_JIT="1") == compiled
+def test_interpreted_and_compiled_surrogates_are_the_same(digest_of):
+    compiled = digest_of(LISTS)
+    assert digest_of(LISTS, NUMBA_DISABLE_JIT="1") == compiled

@@ -23,6 +23,7 @@ from keyhole.lab.ads import (
     positive_share,
 )
 from keyhole.lab.results import Axes, Curve
+from keyhole.lab.spec import check_fields
 
 METRICS = {
     "positive": "share of clicks, %",
@@ -80,9 +81,7 @@ class AdSpec:
     @classmethod
     def of(cls, fields: dict[str, Any], where: str) -> "AdSpec":
         """Return the description that a mapping holds, or name the field that it cannot have."""
-        for name in fields:
-            check_choice(name, f"A field of {where}", cls.__dataclass_fields__)
-        spec = cls(**fields)
+        spec = cls(**check_fields(fields, where, cls.__dataclass_fields__))
         check_choice(spec.metric, f"metric of {where}", METRICS)
         check_choice(spec.policy, f"policy of {where}", _POLICIES)
         return spec

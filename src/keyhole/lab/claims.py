@@ -44,7 +44,7 @@ def _apart(low: Estimate, high: Estimate, errors: float, by: float) -> bool:
 
 
 def _when(curve: Curve, at: int | None) -> str:
-    return f"at round {curve.x[curve.index(at)]}" if len(curve.x) > 1 else "in the mean"
+    return f"at {curve.x[curve.index(at)]}" if len(curve.x) > 1 else "in the mean"
 
 
 def _order(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
@@ -85,7 +85,7 @@ def _falls(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[st
     curve = curves[claim["curve"]]
     early, late = curve.at(claim["from"]), curve.at(int(curve.x[-1]))
     return late.mean <= claim["factor"] * early.mean, (
-        f"{_shown(early)} at round {claim['from']}, {_shown(late)} at round {curve.x[-1]}, "
+        f"{_shown(early)} at {claim['from']}, {_shown(late)} at {curve.x[-1]}, "
         f"factor {late.mean / early.mean:.3g} of at most {claim['factor']:g}"
     )
 
@@ -134,7 +134,7 @@ def _over_line(
             at = np.flatnonzero(late)[gap.argmin()]
             least = float(gap.min())
             value = _shown(Estimate(float(mean[at]), float(error[at])))
-            lowest = f"{curve.label} with {value} at round {line.x[at]}"
+            lowest = f"{curve.label} with {value} at {line.x[at]}"
     return holds, (
         f"over {int(late.sum())} checkpoints from round {claim['from']} the lowest of "
         f"{len(chosen)} is {lowest}, the line {line.values[0, -1]:.5g} (less {errors:g} standard "

@@ -16,6 +16,7 @@ from keyhole.batch.ranker import BatchRanker
 from keyhole.bounds import generalisation as bounds
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice, check_integer
 from keyhole.lab.results import Axes, Curve
+from keyhole.lab.spec import check_fields
 from keyhole.rankers.contextual import Descent
 from keyhole.surrogates import Surrogate, surrogate
 from keyhole.worlds.queries import Queries
@@ -79,8 +80,7 @@ def reader(vary: str) -> Callable[[dict[str, Any], str], RiskSpec]:
 
     def read(fields: dict[str, Any], where: str) -> RiskSpec:
         known = [name for name in RiskSpec.__dataclass_fields__ if name != "vary"]
-        for name in fields:
-            check_choice(name, f"A field of {where}", known)
+        check_fields(fields, where, known)
         return RiskSpec(vary=vary, **{**fields, "points": tuple(fields.get("points", ()))})
 
     return read

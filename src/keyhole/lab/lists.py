@@ -16,7 +16,7 @@ from keyhole.data import QuerySet, read_letor
 from keyhole.errors import check_choice, check_integer
 from keyhole.game import n_cores, play_runs
 from keyhole.lab.results import Axes, Curve
-from keyhole.lab.spec import DATA_PREFIX, DataMissing, check_options, data_folder
+from keyhole.lab.spec import DATA_PREFIX, DataMissing, check_fields, check_options, data_folder
 from keyhole.learn import Learning, learn
 from keyhole.measures import measure as named_measure
 from keyhole.rankers.contextual import CONTEXTUAL_RANKERS, ContextualRanker
@@ -62,9 +62,7 @@ class ListSpec:
     @classmethod
     def of(cls, fields: dict[str, Any], where: str) -> "ListSpec":
         """Return the description that a mapping holds, or name the field that it cannot have."""
-        for name in fields:
-            check_choice(name, f"A field of {where}", cls.__dataclass_fields__)
-        return cls(**fields)
+        return cls(**check_fields(fields, where, cls.__dataclass_fields__))
 
     def on_files(self, files: list[Path]) -> "ListSpec":
         """Return the same on the lists of some files."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import InvalidInput, check_choice
+from keyhole.errors import InvalidInput
 from keyhole.lab.results import Axes, Curve
-from keyhole.lab.spec import BuiltGame, GameSpec, build, play_game
+from keyhole.lab.spec import BuiltGame, GameSpec, build, check_fields, play_game
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import Game
 from keyhole.monitoring.hopeless import forced_regret
@@ -42,8 +42,7 @@ class SidesSpec:
         pair = own.pop("pair", "table-b1")
         learns = own.pop("learns", own.get("measure", "DCG"))
         known = [f for f in GameSpec.__dataclass_fields__ if not f.startswith("world")]
-        for name in own:
-            check_choice(name, f"A field of {where}", [*known, "pair", "learns"])
+        check_fields(own, where, [*known, "pair", "learns"])
         return cls(GameSpec(**own, world=_WORLD), pair, learns)
 
     @property

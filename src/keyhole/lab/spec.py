@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,13 @@ _LIST_WORLDS = ("queries", "separable", "graded")
 
 class DataMissing(KeyholeError):
     """A data set that is not on this machine."""
+
+
+def check_fields(fields: dict[str, Any], where: str, known: Iterable[str]) -> dict[str, Any]:
+    """Return fields if all of them are known, or name the one that is not."""
+    for name in fields:
+        check_choice(name, f"A field of {where}", known)
+    return fields
 
 
 @dataclass(frozen=True)
@@ -61,9 +68,7 @@ class GameSpec:
     @classmethod
     def of(cls, fields: dict[str, Any], where: str) -> "GameSpec":
         """Return the description that a mapping holds, or name the field that it cannot have."""
-        for name in fields:
-            check_choice(name, f"A field of {where}", cls.__dataclass_fields__)
-        return cls(**fields)
+        return cls(**check_fields(fields, where, cls.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
