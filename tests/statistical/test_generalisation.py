@@ -50,7 +50,7 @@ def test_excess_risk_is_below_its_bound(surrogate, n, record_property):
                 lipschitz=G, radius=W, norm=1.0, loss_bound=B, n_queries=n, n_items=6, safe=True
             )
             bound, high = bounds.erm_bound(rademacher, B, n, 1 - 1e-6), values.max()
-        record_property(f"{learner} share of the bound", high / bound)
+        record_property(f"{learner} share of the bound", float(high / bound))
         assert (values > -1e-9).all()  # no weights are below the least
         assert high <= bound, (learner, high, bound)
 
