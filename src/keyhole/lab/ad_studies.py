@@ -133,7 +133,9 @@ def play_ads(label: str, spec: AdSpec, report: Callable[[int], None] | None = No
         tell(1)
         return value
 
-    values = play_runs(play_run, spec.runs, n_cores(), report)
+    # scikit-learn changes the filters of warnings while it fits a forest, for all threads.
+    n_threads = 1 if spec.policy == "forest" else n_cores()
+    values = play_runs(play_run, spec.runs, n_threads, report)
     return Curve(label, np.zeros(1, np.int64), np.array(values)[:, np.newaxis])
 
 
