@@ -5,6 +5,7 @@ Everything is a function of data, settings and a seed, and returns plain numbers
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,17 +162,51 @@ def mean_auc(scorer: Scorer, log: BanditLog) -> float:
     return float(np.mean(found)) if found else 0.5
 
 
-def choose_l2(fit: Fit, log: BanditLog, grid: tuple[float, ...], seed: int) -> float:
-    """Return the penalty whose scorers, fitted to 70 % of a log, have the best AUC on the rest.
+def mean_likelihood(
+    scorer: Scorer, log: BanditLog, negatives_per_click: float | None = None
+) -> float:
+    """Return the log-likelihood of clicks by log-odds, in the mean over the ads.
 
-    A policy's clicks would be the natural judge, but on a log few rows agree with it: AUC looks
-    at all of them. Of equals the first in the grid is taken.
+    Where a model was trained on samples, those who did not click weigh as little here.
+    """
+    scores = scorer.scores(log.contexts)
+    found = []
+    for ad in range(log.n_actions):
+        shown = log.actions == ad
+        own, clicked = scores[shown, ad], log.rewards[shown] > 0.0
+        n_clicks, n_others = int(clicked.sum()), int((~clicked).sum())
+        if n_clicks and n_others and np.isfinite(own).all():
+            wanted = n_others if negatives_per_click is None else negatives_per_click * n_clicks
+            weight = min(1.0, wanted / n_others)
+            likely = -np.logaddexp(0.0, np.where(clicked, -own, own))
+            total = likely[clicked].sum() + weight * likely[~clicked].sum()
+            found.append(total / (n_clicks + weight * n_others))
+    return float(np.mean(found)) if found else 0.0
+
+
+def choose_l2(
+    fit: Fit,
+    judge: Callable[[Scorer, BanditLog], float],
+    log: BanditLog,
+    grid: tuple[float, ...],
+    seed: int,
+) -> float:
+    """Return the penalty whose scorers, fitted to 70 % of a log, are judged best on the rest.
+
+    Each contender is judged by what it is trained for. A policy's clicks would be the natural
+    judge, but few rows of a log agree with it. Of equals the first in the grid is taken.
     """
     if len(grid) == 1:
         return grid[0]
     first, rest = (log.rows(rows) for rows in _parts(len(log), 0.7, seed, _VALIDATION_USE))
-    found = [mean_auc(next(iter(fit(first, l2).values())), rest) for l2 in grid]
+    found = [judge(next(iter(fit(first, l2).values())), rest) for l2 in grid]
     return grid[int(np.argmax(found))]
+
+
+def _judge(settings: AdSettings, kind: str) -> Callable[[Scorer, BanditLog], float]:
+    if kind == "rankers":
+        return mean_auc
+    return partial(mean_likelihood, negatives_per_click=settings.negatives_per_click)
 
 
 def positive_share(data: ClassData, *, seed: int = 0) -> dict[str, float]:
@@ -210,7 +245,7 @@ def class_policies(
         fit = _fit(settings, seed, kind)
         grid = settings.l2_grid if kind != "forest" else (0.0,)
         scorers = {l2: fit(log, l2) for l2 in grid}
-        chosen = choose_l2(fit, log, grid, seed)
+        chosen = choose_l2(fit, _judge(settings, kind), log, grid, seed)
         for name in SCORERS[kind]:
             shown = {l2: Greedy(scorers[l2][name]).best(data.features[test]) for l2 in grid}
             accuracy = {l2: float((shown[l2] == data.labels[test]).mean()) for l2 in grid}
@@ -260,9 +295,10 @@ def campaign_policies(
     for kind in contenders:
         base = kind.removesuffix(_UNSAMPLED)
         takes_all = kind == "rankers" or kind != base
-        fit = _fit(unsampled if takes_all else settings, seed, base)
+        own = unsampled if takes_all else settings
+        fit = _fit(own, seed, base)
         grid = settings.l2_grid if base != "forest" else (0.0,)
-        l2 = choose_l2(fit, narrow, grid, seed)
+        l2 = choose_l2(fit, _judge(own, base), narrow, grid, seed)
         for name, scorer in fit(narrow, l2).items():
             policy = EpsilonGreedy(scorer, epsilon)
             probabilities = policy.probabilities(narrow_test.contexts)
