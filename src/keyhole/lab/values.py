@@ -23,7 +23,7 @@ def save_values(folder: Path, name: str, evaluation: Evaluation) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11.2, 4.4), layout="constrained")
+    figure = Figure(figsize=(12.4, 4.4), layout="constrained")
     FigureCanvasAgg(figure)
     compared = f"{evaluation.policy.name} against {evaluation.baseline.name}"
     figure.suptitle(f"{compared}: {evaluation.verdict}", fontsize=12)
@@ -41,7 +41,6 @@ def save_values(folder: Path, name: str, evaluation: Evaluation) -> None:
     ):
         _draw(values, judged.lines, offset, colour, judged.name, evaluation.decided_by)
     values.set_title("reward per row", fontsize=10)
-    values.legend(frameon=False, fontsize=9)
     _draw(difference, evaluation.difference, 0.0, COLOURS[2], "", evaluation.decided_by)
     difference.axvline(0.0, color="0.3", linewidth=1.0, linestyle="--")
     difference.set_title(f"{evaluation.policy.name} minus {evaluation.baseline.name}", fontsize=10)
@@ -51,7 +50,8 @@ def save_values(folder: Path, name: str, evaluation: Evaluation) -> None:
         )[0]
         for bound, mark in _MARKS.items()
     ]
-    difference.legend(handles=marks, frameon=False, fontsize=8)
+    who = values.get_legend_handles_labels()[0]
+    figure.legend(handles=[*who, *marks], loc="outside right center", frameon=False, fontsize=9)
     _limit(values, [*evaluation.policy.lines.values(), *evaluation.baseline.lines.values()])
     _limit(difference, list(evaluation.difference.values()), also=0.0)
     for ending in ("png", "svg"):
