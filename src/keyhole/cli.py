@@ -325,7 +325,9 @@ def reproduce_command(
             if result.n_resumed:
                 OUT.print(f"{result.n_resumed} of {len(study.curves)} curves were finished before.")
             for panel in study.panels if study.is_grouped else ():
-                OUT.print(_grouped_table(panel.title, table_of(study, result.curves, panel.name)))
+                rows = table_of(study, result.curves, panel.name)
+                if len(rows) > 1:  # a panel may have been left out
+                    OUT.print(_grouped_table(panel.title, rows))
             for verdict in result.verdicts:
                 colour = {True: "green", False: "bold red", None: "yellow"}[verdict.holds]
                 word, rest = str(verdict)[:4], str(verdict)[4:]
