@@ -200,7 +200,7 @@ def test_cells_are_found_again_only_with_the_same_code(tmp_path, monkeypatch):
     assert (first.n_resumed, make_atlas(columns, tmp_path, workers=1).n_resumed) == (0, 5)
     next(iter(tmp_path.iterdir())).write_text("half a fi")
     assert make_atlas(columns, tmp_path, workers=1).n_resumed in (2, 3)
-    monkeypatch.setattr(maps, "code_stamp", lambda: "another")
+    monkeypatch.setattr(maps, "package_stamp", lambda: "another")
     changed = make_atlas(columns, tmp_path, workers=1)
     assert changed.n_resumed == 0
     assert atlas_csv(changed) == atlas_csv(first)

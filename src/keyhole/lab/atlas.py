@@ -9,14 +9,11 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
-from functools import cache
 from pathlib import Path
 
-import keyhole.monitoring
-from keyhole.compiled import source_stamp
 from keyhole.errors import InvalidInput
 from keyhole.game import n_cores
-from keyhole.lab.results import write_atomically
+from keyhole.lab.results import package_stamp, write_atomically
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import RATES, Game, rule_for, solve_game
 from keyhole.monitoring.games import check_game, is_enumerable
@@ -146,15 +143,6 @@ def _enumerated(cell: Cell) -> Cell:
 # --------------------------------------------------------------------------- many at once
 
 
-@cache
-def code_stamp() -> str:
-    """Return a digest of all code that cells depend on."""
-    digest = hashlib.sha256(source_stamp().encode())
-    for path in sorted([Path(__file__), *Path(keyhole.monitoring.__path__[0]).glob("*.py")]):
-        digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
 class ColumnStore:
     """Finished columns, found again only where the code is the same."""
 
@@ -162,7 +150,7 @@ class ColumnStore:
         self.folder = folder
 
     def _path(self, column: Column) -> Path:
-        text = json.dumps([*astuple(column), code_stamp()])
+        text = json.dumps([*astuple(column), package_stamp()])
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
     def load(self, column: Column) -> list[Cell] | None:

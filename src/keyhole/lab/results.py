@@ -8,13 +8,13 @@ import math
 import os
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import keyhole
-from keyhole.compiled import source_stamp
 from keyhole.errors import FloatArray, IntArray, InvalidInput
 from keyhole.lab.spec import BuiltGame
 from keyhole.trace import Estimate, Trace, mean_and_error
@@ -179,6 +179,16 @@ def curves_csv(curves: list[Curve], axes: Axes) -> bytes:
     return text.getvalue().encode()
 
 
+@cache
+def package_stamp() -> str:
+    """Return a digest of all code of the package: results of other code are not found again."""
+    root = Path(keyhole.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
 class CellStore:
     """Finished curves of a study, found again only where fields, data and code are the same."""
 
@@ -186,7 +196,7 @@ class CellStore:
         self.folder = folder
 
     def _path(self, key: dict[str, Any]) -> Path:
-        text = json.dumps(plain({**key, "code": source_stamp()}), sort_keys=True)
+        text = json.dumps(plain({**key, "code": package_stamp()}), sort_keys=True)
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
 
     def load(self, key: dict[str, Any], label: str) -> Curve | None:
