@@ -9,7 +9,7 @@ import numpy as np
 from keyhole.compiled import assemble
 from keyhole.contracts import Feedback, Impression, Query, Ranker, no_features
 from keyhole.draw import RANKER_STREAM, Draw, stream_of
-from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput
+from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput, why_unreadable
 
 R = TypeVar("R", bound=Ranker)
 
@@ -94,7 +94,9 @@ class Log(NamedTuple):
                 fields = {name: arrays[name] for name in cls._fields}
             return cls(**{**fields, "seed": int(fields["seed"]), "run": int(fields["run"])})
         except (OSError, KeyError, ValueError) as error:
-            raise InvalidInput(f"{path} must be a log saved by Log.save: {error}") from None
+            raise InvalidInput(
+                f"{path} must be a log saved by Log.save: {why_unreadable(error)}."
+            ) from None
 
 
 def _log_loop(prepare: Any, update: Any) -> Callable[..., None]:

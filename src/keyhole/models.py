@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.contracts import Ranker
-from keyhole.errors import FloatArray, InvalidInput
+from keyhole.errors import FloatArray, InvalidInput, why_unreadable
 from keyhole.lab.results import write_atomically
 from keyhole.rankers.contextual.similarity import (
     SIMILARITIES,
@@ -129,4 +129,6 @@ def load_model(path: Path) -> Model:
                 raise ValueError("a support vector must have one coefficient and one norm")
             return KernelModel(minmax, support, coefficients, norms, form)
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInput(f"{path} must be a model saved by keyhole learn: {error}") from None
+        raise InvalidInput(
+            f"{path} must be a model saved by keyhole learn: {why_unreadable(error)}."
+        ) from None

@@ -28,11 +28,12 @@ from keyhole.lab.spec import check_fields
 METRICS = {
     "positive": "share of clicks, %",
     "accuracy": "accuracy",
-    "true": "true click rate",
-    "estimate": "estimated click rate",
-    "lower": "95 % lower bound on the click rate",
+    "true": "click rate",
+    "estimate": "click rate",
+    "lower": "click rate",
 }
-"""What can be measured: table 5.1; figure 5.1 (class sets); figure 5.2 (campaigns), three times."""
+"""What can be measured, for the label of an axis: table 5.1; figure 5.1 (class sets); figure 5.2
+(campaigns): the rate that the simulator knows, its estimate, and the 95 % lower bound on it."""
 
 _KIND_OF = {name: kind for kind, names in SCORERS.items() for name in names}
 _UNSAMPLED = "classifier-unsampled"

@@ -48,7 +48,8 @@ def draw_groups(
             curve.x[known] + shift, mean, yerr=error, fmt="o", markersize=5, capsize=3,
             color=colour, label=curve.label,
         )  # fmt: skip
-    plot.set_xticks(range(len(groups)), groups)
+    # A long name goes on below its hyphens: beside its neighbours it would run into them.
+    plot.set_xticks(range(len(groups)), [group.replace("-", "-\n") for group in groups])
     plot.set_xlim(-0.5, len(groups) - 0.5)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import InvalidInput, KeyholeError, check_choice
+from keyhole.errors import InvalidInput, KeyholeError, check_choice, why_unreadable
 from keyhole.policies.base import (
     Always,
     EpsilonGreedy,
@@ -78,8 +78,9 @@ def load_policy(path: Path | str) -> Policy:
             settings["scorer"] = kind.of_arrays(_part(arrays, "scorer."))
         policy: Policy = cls(**settings)
     except (OSError, EOFError, KeyError, TypeError, ValueError, KeyholeError) as error:
-        reason = f"{error} is missing." if isinstance(error, KeyError) else str(error)
-        raise InvalidInput(f"{path} must be a policy saved by save_policy: {reason}") from None
+        raise InvalidInput(
+            f"{path} must be a policy saved by save_policy: {why_unreadable(error)}."
+        ) from None
     return policy
 
 
