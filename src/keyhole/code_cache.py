@@ -40,7 +40,7 @@ _CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 def _number_functions_apart() -> None:
     """Let Numba number what this process compiles from a place no other process starts at."""
-    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))  # type: ignore[misc]
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
 
 
 _number_functions_apart()
