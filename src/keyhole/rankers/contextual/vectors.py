@@ -12,7 +12,7 @@ Products and short sums are of the matrix's own precision, long sums of double p
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils as untyped_cgutils
 from numba.extending import intrinsic, overload
