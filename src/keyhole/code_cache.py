@@ -77,10 +77,10 @@ def _compiler() -> tuple[Any, ...]:
 
 
 @cache
-def _warn_once(folder: str, reason: str) -> None:
+def _warn_once() -> None:
     warnings.warn(
-        f"Compiled code cannot be kept in {folder} ({reason}), so every process compiles anew; "
-        f"NUMBA_CACHE_DIR names another folder.",
+        "Compiled code cannot be kept on disk, so every process compiles anew: the environment "
+        "variable NUMBA_CACHE_DIR must name a folder that can be written.",
         RuntimeWarning,
         stacklevel=2,
     )
@@ -91,10 +91,10 @@ class CodeCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any], parts: tuple[str, ...]) -> None:
         super().__init__(function)
-        self._parts = parts
+        self._identity = (function.__module__, function.__qualname__, *parts)
 
     def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return sig, codegen.magic_tuple(), self._parts, _compiler()
+        return sig, codegen.magic_tuple(), self._identity, _compiler()
 
     def _path(self, key: tuple[Any, ...]) -> Path:
         """Return the file for a key: one name for all source versions, then this version's."""
@@ -122,8 +122,8 @@ class CodeCache(FunctionCache):
         content = dumps((key, self._impl.reduce(data)))
         try:
             self._write(self._path(key), hashlib.sha256(content).digest() + content)
-        except OSError as error:
-            _warn_once(self._cache_path, error.strerror or type(error).__name__)
+        except OSError:
+            _warn_once()
 
     def _write(self, path: Path, content: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -139,3 +139,11 @@ class CodeCache(FunctionCache):
         for other in path.parent.glob(f"{escape(same_function)}-*.code"):
             if other != path:  # the code of an older version of the sources
                 other.unlink(missing_ok=True)
+
+
+def keep_code(dispatcher: Any, function: Callable[..., Any], parts: tuple[str, ...]) -> None:
+    """Let a compiled function be found again by later processes, where there is room for it."""
+    try:
+        dispatcher._cache = CodeCache(function, parts)
+    except RuntimeError:  # Numba knows no folder that can be written
+        _warn_once()

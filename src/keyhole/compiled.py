@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core.dispatcher import Dispatcher
 
-from keyhole.code_cache import CodeCache
+from keyhole.code_cache import keep_code
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,7 +45,7 @@ def _own(function: Callable[..., Any]) -> tuple[str, ...] | None:
 def _compile(function: F, parts: tuple[str, ...] | None, **flags: Any) -> F:
     compiled: Any = numba.njit(**_FLAGS, **flags)(function)
     if parts is not None and isinstance(compiled, Dispatcher):  # it is not with NUMBA_DISABLE_JIT
-        compiled._cache = CodeCache(function, parts)  # type: ignore[attr-defined]
+        keep_code(compiled, function, parts)
     return cast(F, compiled)
 
 
@@ -63,6 +63,11 @@ def rare_kernel(function: F) -> F:
     return _compile(function, _own(function))
 
 
+def _mark(identity: str) -> str:
+    """Return what makes the name, and so the symbol, of an assembled function its own."""
+    return f"_{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+
+
 @cache
 def assemble(factory: Callable[..., F], *kernels: Callable[..., Any]) -> F:
     """Compile the function that ``factory`` makes of some kernels.
@@ -74,9 +79,8 @@ def assemble(factory: Callable[..., F], *kernels: Callable[..., Any]) -> F:
     if len(lasting) < len(names):
         return _compile(factory(*kernels), None)
     function, identity = factory(*kernels), f"{lasting[0]}({', '.join(lasting[1:])})"
-    mark = hashlib.sha256(identity.encode()).hexdigest()[:16]
-    function.__name__ += f"_{mark}"  # what it is assembled from is part of its symbol
-    function.__qualname__ += f"_{mark}"
+    function.__name__ += _mark(identity)
+    function.__qualname__ += _mark(identity)
     compiled = _compile(function, lasting)
     _assembled[compiled] = identity
     return compiled

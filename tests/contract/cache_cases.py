@@ -1,0 +1,196 @@
+"""Whatever can be compiled from rows of the tables, as cases that give a digest of their bits.
+
+Run as a script, it prints the digests of some cases (without names: of all) as JSON: ``fill`` has a
+process for each, ``play`` plays them in one process in the given order.
+"""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from keyhole import compiled
+from keyhole.batch.averaging import average_weights
+from keyhole.batch.risk import Risk
+from keyhole.code_cache import CodeCache
+from keyhole.game import play
+from keyhole.learn import learn
+from keyhole.log import Log, replay
+from keyhole.measures import MEASURES, measure
+from keyhole.rankers import Random
+from keyhole.rankers.contextual import Descent, RandomLists
+from keyhole.surrogates import SURROGATES, surrogate
+from keyhole.worlds import Flips
+from tests.contract.test_contextual import EQUAL, N_FEATURES, N_ITEMS, _make
+from tests.contract.test_contextual import EXAMPLES as LIST_EXAMPLES
+from tests.contract.test_contracts import RANKER_EXAMPLES, REVEAL_EXAMPLES, WORLD_EXAMPLES
+
+ROUNDS = 40
+Case = Callable[[], list[Any]]
+
+
+def _name_of(kernels: Any) -> str:
+    """Return what tells kernels apart: rows whose code is the same need one case only."""
+    return " ".join(str(compiled._lasting_name(part)) for part in kernels if part is not None)
+
+
+def _played(ranker: Any, world: Any, **game: Any) -> list[Any]:
+    trace = play(ranker, world, rounds=ROUNDS, **game)
+    return [trace.scores, trace.best, *trace.states[0].values()]
+
+
+def _taught(ranker: Any) -> list[Any]:
+    """Return what a ranker of lists makes of a log, whose loop compiles sooner than a game's."""
+    numbers = np.random.default_rng(4)
+    lists = EQUAL.params
+    n_lists, order = len(lists.starts) - 1, np.arange(N_ITEMS)
+    rankings = numbers.permuted(np.tile(order, (n_lists, 1)), axis=1)
+    by_list = lists.relevance.reshape(n_lists, N_ITEMS)
+    log = Log(
+        0,
+        0,
+        np.arange(n_lists),
+        numbers.random(n_lists) < 0.5,
+        numbers.uniform(0.2, 1.0, n_lists),
+        lists.starts,
+        rankings.ravel(),
+        np.take_along_axis(by_list, rankings, axis=1).ravel(),
+        np.asarray(EQUAL.features, dtype=np.float64),
+    )
+    return [*replay(ranker, log).state]
+
+
+def _learnt(ranker: Any, world: Any = EQUAL) -> list[Any]:
+    learning = learn(ranker, world, rounds=ROUNDS)
+    return [learning.shown, learning.greedy, *learning.state.values()]
+
+
+def _met(world: Any) -> list[Any]:
+    if world.n_features:
+        return _learnt(RandomLists(world.n_features, world.n_items), world)
+    return _played(Random(world.n_items, max_grade=max(1, world.max_grade)), world)
+
+
+def _many(name: str) -> list[Any]:
+    numbers = np.random.default_rng(3)
+    relevance = numbers.integers(0, 2, (9, 5)).astype(float)
+    return [measure(name).many(relevance, numbers.permuted(np.tile(np.arange(5), (9, 1)), axis=1))]
+
+
+def _surrogate(name: str) -> Any:
+    options = {"max_grade": 2} if name in ("logistic", "ordinal") else {}
+    return surrogate(name, **options)
+
+
+def _averaged() -> list[Any]:
+    return [average_weights(Descent(N_FEATURES, N_ITEMS), EQUAL, rounds=ROUNDS)]
+
+
+def _risk(name: str) -> list[Any]:
+    lists = EQUAL.params
+    risk = Risk(_surrogate(name), EQUAL.features, lists.relevance, lists.starts)
+    return [*risk(np.linspace(-1, 1, N_FEATURES))]
+
+
+def _fixed_list_cases(new: Callable[..., bool]) -> Iterator[tuple[str, Case]]:
+    for row, examples in RANKER_EXAMPLES.items():
+        for label, make, world in examples:
+            if new(*make().kernel):
+                crowd = world or Flips(make().n_items, n_relevant=1)
+                yield f"ranker {row} {label}", partial(_played, make(), crowd)
+    for row, worlds in WORLD_EXAMPLES.items():
+        yield f"world {row}", partial(_met, worlds[0])
+    for row, reveals in REVEAL_EXAMPLES.items():
+        yield f"reveal {row}", partial(_played, Random(6), Flips(6), reveal=reveals[0])
+    for row in MEASURES:
+        if new(*measure(row).kernel_for(binary=True)):
+            yield f"game of {row}", partial(_played, Random(4), Flips(4), measure=row)
+
+
+def _list_cases(new: Callable[..., bool]) -> Iterator[tuple[str, Case]]:
+    for row, many in LIST_EXAMPLES.items():
+        for options in many:
+            ranker = _make(row, options)
+            if new(*ranker.kernel):
+                label = " ".join(["ranker of lists", row, *map(str, options.values())])
+                yield label, partial(_taught, ranker)
+    for row in SURROGATES:
+        descent = Descent(N_FEATURES, N_ITEMS, surrogate=_surrogate(row))
+        if new(*descent.kernel):
+            yield f"descent {row}", partial(_taught, descent)
+    for row in ("kl", "squared"):
+        yield f"game of {row}", partial(_learnt, _make("rtopk", {"surrogate": row}))
+    yield "average of ListNet", _averaged
+
+
+SMALL: Mapping[str, Case] = {
+    **{f"measure {row}": partial(_many, row) for row in MEASURES},
+    **{f"risk {row}": partial(_risk, row) for row in SURROGATES},
+}
+"""Cases that compile in about a second."""
+
+
+@cache
+def all_cases() -> dict[str, Case]:
+    """Return every case by its name."""
+    seen: set[str] = set()
+
+    def new(*kernels: Any) -> bool:
+        """Return whether no earlier case has this code."""
+        name = _name_of(kernels)
+        known = name in seen
+        seen.add(name)
+        return not known
+
+    return {**SMALL, **dict(_fixed_list_cases(new)), **dict(_list_cases(new))}
+
+
+COMMON = ("world flips", "descent squared", "game of kl", "ranker of lists slam NDCG@3")
+
+
+def digest(name: str) -> str:
+    """Return a digest of the bits that a case computes."""
+    total = hashlib.sha256()
+    case = SMALL[name] if name in SMALL else all_cases()[name]
+    for array in case():
+        total.update(np.ascontiguousarray(array).tobytes())
+    return total.hexdigest()
+
+
+def _in_a_child(name: str) -> str:
+    """Return the digest of a case that a forked process computes, with its own compiled code."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, digest(name).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answer:
+        found = answer.read()
+    _, status = os.waitpid(child, 0)
+    if status or not found:
+        sys.exit(f"The process of case {name!r} ended with status {status}.")
+    return found
+
+
+def fill(names: Sequence[str]) -> dict[str, str]:
+    """Return the digest of every case, each by a process that writes the cache but never reads it.
+
+    These processes have one parent, and so whatever else they could have in common.
+    """
+    CodeCache._load_overload = lambda *_: None  # type: ignore[method-assign]
+    common = [name for name in COMMON if name in names]  # what most need is compiled once
+    found = {name: digest(name) for name in common}
+    return found | {name: _in_a_child(name) for name in names if name not in found}
+
+
+if __name__ == "__main__":
+    command, *chosen = sys.argv[1:]
+    chosen = chosen or list(all_cases())
+    answers = {n: digest(n) for n in chosen} if command == "play" else fill(chosen)
+    sys.stdout.write(json.dumps(answers))

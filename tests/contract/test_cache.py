@@ -1,0 +1,196 @@
+"""Compiled code from the cache is the code that was asked for, whoever filled the cache and how."""
+
+import ast
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keyhole
+from keyhole.code_cache import stamped_files
+
+ROOT = Path(__file__).parents[2]
+SMALL = ("measure AP", "measure AUC", "measure RR", "measure DCG", "risk kl", "risk listnet")
+"""Cases that compile within a second."""
+
+
+def start(command, *names, cache, code="", **environment):
+    """Start a process on cases; some code may come before."""
+    script = f"{code}\nimport runpy, sys\nsys.argv = {['', command, *names]!r}\n"
+    script += "runpy.run_module('tests.contract.cache_cases', run_name='__main__')"
+    return subprocess.Popen(
+        [sys.executable, "-W", "default", "-c", script],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(cache), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def digests(process):
+    out, error = process.communicate()
+    assert process.returncode == 0, error
+    return json.loads(out)
+
+
+def files_in(cache):
+    return sorted(path for path in cache.rglob("*") if path.is_file())
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A cache filled by a process for each small case, and their digests."""
+    cache = tmp_path_factory.mktemp("small")
+    return cache, digests(start("fill", *SMALL, cache=cache))
+
+
+def test_whatever_fills_the_cache_all_is_played_from_it_in_any_order(tmp_path):
+    fresh = digests(start("fill", cache=tmp_path))
+    assert len(set(fresh.values())) > 0.8 * len(fresh)  # most cases differ from all others
+    before = files_in(tmp_path)
+    for names in (list(fresh), list(fresh)[::-1]):
+        found = digests(start("play", *names, cache=tmp_path))
+        wrong = [name for name in names if found[name] != fresh[name]]
+        assert not wrong
+    assert files_in(tmp_path) == before  # nothing had to be compiled again
+
+
+AS_BEFORE = """
+import itertools, os
+import keyhole.compiled
+from numba.core.bytecode import FunctionIdentity
+keyhole.compiled._mark = lambda _: ""
+start_alike = lambda: setattr(FunctionIdentity, "_unique_ids", itertools.count(10**6))
+os.register_at_fork(after_in_child=start_alike)
+"""
+"""What numbered the functions of every process alike, and gave them names alike."""
+
+
+def test_mixed_up_code_is_noticed(tmp_path):
+    names = [f"descent {name}" for name in ("squared", "listnet", "ndcg_squared")]
+    fresh = digests(start("fill", *names, cache=tmp_path, code=AS_BEFORE))
+    assert len(set(fresh.values())) == len(names)
+    mixed = digests(start("play", *names, cache=tmp_path, code=AS_BEFORE))
+    assert len(set(mixed.values())) < len(names)
+
+
+def test_processes_that_compile_at_the_same_time(tmp_path, small):
+    names = SMALL[:2]
+    crowd = [start("play", *names[::step], cache=tmp_path) for step in (1, -1, 1)]
+    for process in crowd:
+        found = digests(process)
+        assert found == {name: small[1][name] for name in found}
+    assert digests(start("play", *SMALL[1::-1], cache=tmp_path)) == {
+        name: small[1][name] for name in names
+    }
+
+
+def _truncate(path, numbers):
+    os.truncate(path, numbers.integers(path.stat().st_size))
+
+
+def _flip(path, numbers):
+    content = bytearray(path.read_bytes())
+    content[numbers.integers(len(content))] ^= 1 << numbers.integers(8)
+    path.write_bytes(content)
+
+
+def _empty(path, numbers):
+    path.write_bytes(b"")
+
+
+def _swap(path, numbers):
+    """Put the code of another function in its place."""
+    others = [other for other in path.parent.glob("*.code") if other != path]
+    if others:
+        path.write_bytes(others[numbers.integers(len(others))].read_bytes())
+
+
+@pytest.mark.parametrize("damage", [_truncate, _flip, _empty, _swap])
+def test_damaged_files_are_compiled_again(damage, tmp_path, small):
+    cache, fresh = small
+    numbers = np.random.default_rng(5)
+    for path in files_in(cache):
+        copy = tmp_path / path.relative_to(cache)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+        damage(copy, numbers)
+        copy.with_name(".draft.tmp").write_bytes(b"left behind by a process that was killed")
+    assert digests(start("play", *SMALL, cache=tmp_path)) == fresh
+
+
+UNWRITABLE = """
+import errno, tempfile
+def refuse(*args, **kwargs):
+    raise OSError(errno.EROFS, "Read-only file system")
+tempfile.mkstemp = refuse
+"""
+NOWHERE = """
+from numba.core import caching
+class Nowhere(caching._CacheLocator):
+    @classmethod
+    def from_function(cls, py_func, py_file):
+        return None
+caching.CompileResultCacheImpl._locator_classes = [Nowhere]
+"""
+
+
+@pytest.mark.parametrize("code", [UNWRITABLE, NOWHERE], ids=["read-only", "no folder at all"])
+def test_without_a_folder_that_can_be_written_it_only_takes_longer(code, tmp_path, small):
+    process = start("play", *SMALL[-2:], cache=tmp_path, code=code)
+    out, error = process.communicate()
+    assert process.returncode == 0, error
+    assert json.loads(out) == {name: small[1][name] for name in SMALL[-2:]}
+    assert error.count("NUMBA_CACHE_DIR must name a folder that can be written") == 1
+    assert files_in(tmp_path) == []
+
+
+def test_a_read_only_cache_is_still_read(small):
+    cache, fresh = small
+    before = {path: path.stat().st_mtime_ns for path in files_in(cache)}
+    process = start("play", *SMALL, cache=cache, code=UNWRITABLE)
+    out, error = process.communicate()
+    assert json.loads(out) == fresh
+    assert "NUMBA_CACHE_DIR" not in error
+    assert {path: path.stat().st_mtime_ns for path in files_in(cache)} == before
+
+
+def module_of(path):
+    parts = path.relative_to(Path(keyhole.__file__).parent).with_suffix("").parts
+    return ".".join(("keyhole", *parts)).removesuffix(".__init__")
+
+
+def names_in_kernels(tree):
+    """Return what compiled functions read: those that are decorated, and those made by others."""
+    for outer in ast.walk(tree):
+        if isinstance(outer, ast.FunctionDef):
+            inner = [node for node in ast.walk(outer) if isinstance(node, ast.FunctionDef)][1:]
+            marks = {mark.id for mark in outer.decorator_list if isinstance(mark, ast.Name)}
+            for function in [outer] if marks & {"kernel", "rare_kernel"} else inner:
+                yield from (n.id for n in ast.walk(function) if isinstance(n, ast.Name))
+
+
+def test_every_constant_that_kernels_read_is_in_a_file_the_cache_watches():
+    watched = {module_of(path) for path in stamped_files()}
+    assert len(watched) > 60
+    n_read = 0
+    for path in stamped_files():
+        tree = ast.parse(path.read_text())
+        read = set(names_in_kernels(tree))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("keyhole."):
+                for name in read & {alias.name for alias in node.names}:
+                    n_read += 1
+                    value = getattr(importlib.import_module(str(node.module)), name)
+                    constant = isinstance(value, int | float | complex | tuple | np.ndarray)
+                    assert node.module in watched or not constant, (
+                        f"{path.name} reads {name} of {node.module}, which the cache does not "
+                        f"watch: a change of it would not be noticed."
+                    )
+    assert n_read > 100
