@@ -73,7 +73,7 @@ os.register_at_fork(after_in_child=start_alike)
 
 
 def test_mixed_up_code_is_noticed(tmp_path):
-    names = [f"descent {name}" for name in ("squared", "listnet", "ndcg_squared")]
+    names = [f"descent {name}" for name in ("squared", "kl", "poisson")]
     fresh = digests(start("fill", *names, cache=tmp_path, code=AS_BEFORE))
     assert len(set(fresh.values())) == len(names)
     mixed = digests(start("play", *names, cache=tmp_path, code=AS_BEFORE))
