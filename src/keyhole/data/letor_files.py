@@ -82,7 +82,7 @@ class Blocks:
     def __post_init__(self) -> None:
         self.ended = False
         self._file = TextFile(self.path, "LETOR")
-        self._kept = self._read(len(MARK)).removeprefix(MARK)
+        self._kept = b""
 
     def next(self) -> Any:
         """Return the next block; :attr:`ended` tells whether it is the last."""

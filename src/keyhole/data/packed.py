@@ -100,7 +100,7 @@ def unpack(path: Path, raw: Any, kind: str) -> Any:
 
 
 class TextFile:
-    """A file whose text is read piece by piece, unpacked if it is compressed."""
+    """A file whose text is read piece by piece, without the mark that may be before it."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self._path, self._kind = path, kind
@@ -108,32 +108,32 @@ class TextFile:
             self._file = path.open("rb")
         try:
             with readable(path, kind):
-                head = self._file.read(_PIECE)
+                head = self._file.peek(_HEAD)[:_HEAD]
             new = _unpacker(head)
-            self._unpacked = None if new is None else _pieces(new, self._rest(head))
-            self._held = head if new is None else b""
-            start = self.read(_HEAD)
-            self._held = start + self._held
+            self._unpacked = None if new is None else _pieces(new, iter(self._piece, b""))
+            self._held = b""
+            start = head if new is None else self.read(_HEAD)
             _check_text(path, kind, start)
+            if new is not None:
+                self._held = start + self._held
+            if start.startswith(MARK):
+                self.read(len(MARK))
         except InvalidInput:
             self.close()
             raise
 
-    def _rest(self, head: bytes) -> Iterator[bytes]:
-        while head:
-            yield head
-            head = self._file.read(_PIECE)
+    def _piece(self) -> bytes:
+        return self._file.read(_PIECE)
 
     def read(self, size: int) -> bytes:
         """Return so many bytes of text, fewer only at its end."""
-        parts, n_bytes = [self._held], len(self._held)
         with readable(self._path, self._kind):
             if self._unpacked is None:
-                parts.append(self._file.read(max(size - n_bytes, 0)))
-            else:
-                while n_bytes < size and (part := next(self._unpacked, None)) is not None:
-                    parts.append(part)
-                    n_bytes += len(part)
+                return self._file.read(size)
+            parts, n_bytes = [self._held], len(self._held)
+            while n_bytes < size and (part := next(self._unpacked, None)) is not None:
+                parts.append(part)
+                n_bytes += len(part)
         text = b"".join(parts)
         self._held = text[size:]
         return text[:size]
