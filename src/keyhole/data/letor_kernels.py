@@ -82,6 +82,14 @@ def _index(text: Any, p: int) -> tuple[int, int]:
 
 
 @rare_kernel
+def line_start(text: Any, p: int) -> int:
+    """Return where the line of ``p`` begins."""
+    while p > 0 and byte(text, p - 1) != _LINE:
+        p -= 1
+    return p
+
+
+@rare_kernel
 def line_end(text: Any, p: int) -> int:
     """Return where the line after that of ``p`` begins, or the end of the text."""
     while p < text.shape[0]:

@@ -116,9 +116,7 @@ def spread(n_threads: int) -> Iterator[Any]:
 def cut(text: Any) -> list[Chunk]:
     """Cut a text at line ends; behind every chunk there is a word's worth of memory."""
     chunks, begin, size = [], 0, text.shape[0]
-    whole = max(size - _WORD, 0)
-    while whole and text[whole - 1] != ord("\n"):
-        whole -= 1
+    whole = kernels.line_start(text, max(size - _WORD, 0))
     while begin < whole:
         end = kernels.line_end(text, min(begin + CHUNK_BYTES, whole) - 1)
         chunks.append(Chunk(text, begin, end, 0))
