@@ -120,7 +120,7 @@ def play_command(
     ] = None,
     missing: Annotated[
         str | None,
-        typer.Option(help="For a .csv: people with an empty cell are an error, or drop."),
+        typer.Option(help="For a .csv: people with a missing rating are an error, or drop."),
     ] = None,
     settings: Annotated[
         list[str] | None,

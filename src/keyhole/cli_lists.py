@@ -23,7 +23,7 @@ from keyhole.terminal import OUT, Json, parse_options, progress_bar, sentences, 
 from keyhole.worlds.queries import Queries
 
 Files = Annotated[
-    list[Path], typer.Argument(help="LETOR or SVMLight files, plain or gzipped.", metavar="FILE…")
+    list[Path], typer.Argument(help="LETOR or SVMLight files, also .gz/.bz2/.xz.", metavar="FILE…")
 ]
 Groups = Annotated[
     list[Path] | None,

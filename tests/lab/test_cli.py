@@ -2,6 +2,7 @@
 
 import csv
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -83,6 +84,17 @@ def test_play_on_a_csv_of_people_by_items(tmp_path):
     assert graded["average_regret"] is not None
 
 
+def test_how_a_csv_is_written_is_told_by_set(tmp_path):
+    path = tmp_path / "ratings.tsv.xz"
+    path.write_bytes(lzma.compress(("8|1,5|3\n9|4|2,5\n" * 5).encode()))
+    layout = ["delimiter=|", "decimal=,", "header=false", "index=true"]
+    settings = [argument for each in layout for argument in ("--set", f"world.{each}")]
+    result = run("play", "--world", path, *settings, "--grades", 1, "--rounds", 50, "--json")
+    record = json.loads(result.stdout)
+    assert record["item_names"] == ["1", "2"]
+    assert "the first column names the people and is no item" in record["notes"]
+
+
 def test_measures_without_a_comparator_say_so():
     record = json.loads(
         run("play", "--measure", "AP", "--items", 20, "--rounds", 300, "--json").stdout
@@ -153,10 +165,12 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(arguments, sentence, t
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a,b\n1,2,3\n", "line 2: a row must have 2 ratings"),
+        ("a,b\n1,2,3\n", "line 2: a row must have 2 cells"),
         ("a,b\n1,\n", "a rating is missing"),
         ("a,b\n1,-3\n", "a rating is negative"),
         ("a,b\n1,two\n", "a rating must be a number"),
+        ("4,5\n1,2\n", "--set world.header=true or false"),
+        ("id,a\n1,2\n", "--set world.index=true or false"),
     ],
 )
 def test_bad_csv_is_one_sentence(text, sentence, tmp_path):

@@ -1,5 +1,6 @@
 """Numbers are read to the bit, however they are written and wherever the text is cut."""
 
+import re
 import struct
 from typing import Any
 from unittest.mock import patch
@@ -7,9 +8,11 @@ from unittest.mock import patch
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_svmlight_file
 
 from keyhole.data import iterate_letor, letor_parse, read_letor
 from keyhole.data.letor_decimal import nearest
+from keyhole.errors import InvalidInput
 
 SETTINGS = settings(deadline=None, derandomize=True, max_examples=200)
 
@@ -85,6 +88,101 @@ def test_labels_are_those_of_float(tmp_path_factory, written):
 def test_the_nearest_double(mantissa, exponent):
     value = nearest(mantissa, exponent)
     assert np.isnan(value) or value == float(f"{mantissa}e{exponent}")
+
+
+@settings(SETTINGS, max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["7", "007", "+7", "-7", "8", "0", "-0", "00"]),
+            st.dictionaries(st.integers(1, 20), WRITTEN.filter(lambda t: abs(float(t)) < 1e308)),
+        ),
+        min_size=1,
+        max_size=6,
+        unique_by=lambda document: int(document[0]),
+    )
+)
+def test_files_are_read_as_scikit_learn_reads_them(tmp_path_factory, documents):
+    path = tmp_path_factory.mktemp("letor") / "both"
+    lines = [
+        f"1 qid:{identity} " + " ".join(f"{i}:{features[i]}" for i in sorted(features))
+        for identity, features in documents
+    ]
+    path.write_text("\n".join(lines))
+    matrix, _, queries = load_svmlight_file(str(path), query_id=True, n_features=20)
+    read = read_letor(path, n_threads=1, n_features=20)
+    # A sparse matrix that becomes a dense one loses the sign of 0.
+    assert bits(read.features.ravel() + 0.0) == bits(matrix.toarray().ravel())
+    assert [int(identity) for identity in read.query_ids] == queries.tolist()
+
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def strictly_read(text):
+    """Read a text by the rules of docs/data.md; None if it breaks one of them."""
+    documents = []
+    for line in text.split("\n"):
+        line = line.rstrip("\r")
+        tokens = re.findall(r"[^ \t]+", line.split("#")[0])
+        if "\r" in line:
+            return None
+        if not tokens:
+            continue
+        if len(tokens) == 1 or not NUMBER.fullmatch(tokens[0]) or float(tokens[0]) < 0:
+            return None
+        identity = re.fullmatch(r"qid:([^:\s\0]+)", tokens[1])
+        pairs = [re.fullmatch(r"([0-9]+):(.+)", token) for token in tokens[2:]]
+        if not identity or not all(pair and NUMBER.fullmatch(pair[2]) for pair in pairs):
+            return None
+        indices = [int(pair[1]) for pair in pairs if pair]
+        if indices != sorted(set(indices)) or max(indices, default=0) > 999:
+            return None
+        values = [float(pair[2]) for pair in pairs if pair]
+        name = int(identity[1]) if re.fullmatch("[+-]?[0-9]+", identity[1]) else identity[1]
+        documents.append((float(tokens[0]), name, dict(zip(indices, values, strict=True))))
+    starts = [i for i, d in enumerate(documents) if not i or documents[i - 1][1] != d[1]]
+    known = len({documents[i][1] for i in starts}) == len(starts)
+    return documents if known and any(features for *_, features in documents) else None
+
+
+SEPARATOR = st.sampled_from(
+    [*[" "] * 60, "\t", "  ", "\r", "\v", "\0", "\u00a0", "\u3000", "", ":", "#"]
+)
+LINE = st.builds(
+    lambda tokens, separators, end: (
+        "".join(t + s for t, s in zip(tokens, separators, strict=False)) + end
+    ),
+    st.tuples(
+        st.sampled_from([*["1", "0", "2.5", "+1"] * 4, "-1", ""]),
+        st.sampled_from(["qid:7", "qid:7", "qid:007", "qid:7.0", "qid:8", "qid:x:y", "1:2"]),
+        st.sampled_from(["0:1", "1:0.5", "2:123.456789", "3:-1", "3:-0.1e+2", "1:"]),
+        st.sampled_from(["4:0.1234567", "5:1.", "6:.5e1", "7:12345678.12345678", "8:9", "9:1e"]),
+        st.sampled_from(["11:0.000000", "12:-0.123456", "13:1e-7", "", "#x", "14"]),
+    ),
+    st.lists(SEPARATOR, min_size=5, max_size=5),
+    st.sampled_from(["\n", "\n", "\n", "\n", "\r\n", "\r\r\n", "\r", ""]),
+)
+
+
+@settings(SETTINGS, max_examples=600)
+@given(st.lists(LINE, min_size=1, max_size=3).map("".join))
+def test_nothing_is_swallowed(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("letor") / "any"
+    path.write_bytes(text.encode())
+    expected = strictly_read(text)
+    try:
+        read = read_letor(path, n_threads=1, missing_relevant="keep", first_index=0)
+    except InvalidInput:
+        assert expected is None
+        return
+    assert expected is not None
+    assert bits(read.relevance) == bits(label for label, *_ in expected)
+    wide = [[features.get(i, 0.0) for i in range(read.n_features)] for *_, features in expected]
+    assert bits(read.features.ravel()) == bits(np.ravel(wide))
+    names = np.repeat(read.query_ids, np.diff(read.starts)).tolist()
+    for name, (_, value, _) in zip(names, expected, strict=True):
+        assert value == (int(name) if isinstance(value, int) else name)
 
 
 LISTS = st.lists(

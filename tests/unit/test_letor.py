@@ -1,9 +1,12 @@
 """Reading LETOR files: real ones against two other readers, options, threads, blocks."""
 
+import bz2
 import gzip
+import lzma
 import os
 import threading
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
 
-from keyhole.data import QuerySet, iterate_letor, letor_parse, read_letor
+from keyhole.data import QuerySet, iterate_letor, letor_parse, letor_queries, read_letor
 from keyhole.errors import InvalidInput, UnknownName
 
 DATA = Path(os.environ.get("KEYHOLE_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -156,6 +159,11 @@ def test_what_a_line_can_look_like(write):
         lambda text: "\n\n" + text + "\n# the end",
         lambda text: gzip.compress(text.encode()),
         lambda text: gzip.compress(text[:60].encode()) + gzip.compress(text[60:].encode()),
+        lambda text: gzip.compress(text.encode()) + bytes(512),
+        lambda text: bz2.compress(text.encode()),
+        lambda text: bz2.compress(text[:60].encode()) + bz2.compress(text[60:].encode()),
+        lambda text: lzma.compress(("\ufeff" + text).encode()),
+        lambda text: lzma.compress(text[:60].encode()) + lzma.compress(text[60:].encode()),
     ],
 )
 def test_line_ends_marks_and_compression(write, change):
@@ -184,8 +192,8 @@ def test_first_index(write):
 
 
 def test_float32_is_the_nearest_to_the_double(write):
-    numbers = ["0.1", "1.00000005960464477540", "16777217", "1e-46", "3.4028235e38"]
-    numbers += ["3.4028235677973362e38", "-3.4028235677973362e38"]
+    numbers = ["0.1", "1.00000005960464477540", "16777217", "0e-400", "3.4028235e38", "-0.0"]
+    numbers += ["3.4028235677973362e38", "-3.4028235677973362e38", "-1.1754944e-38"]
     pairs = " ".join(f"{i}:{number}" for i, number in enumerate(numbers, 1))
     read = read_letor(write(f"1 qid:1 {pairs}\n"), dtype=np.float32)
     assert read.features.dtype == np.float32
@@ -198,6 +206,78 @@ def test_minmax_within_each_query(write, dtype):
     read = read_letor(write(text), normalise="minmax", dtype=dtype)
     expected = [[0, 0, 0], [1, 0, 0.5], [0.5, 0, 1], [0, 0, 0]]
     assert read.features.tolist() == expected
+
+
+def test_minmax_is_computed_in_double_precision_and_rounded_once(write):
+    columns = [
+        ("1e308", "0", "-1e308"),
+        ("1e-300", "3e-300", "2e-300"),
+        ("16777217", "16777216", "16777219"),
+        ("0.1", "0.7", "0.3"),
+        ("1e-400", "0", "5e-324"),
+    ]
+    text = "".join(
+        "1 qid:1 " + " ".join(f"{i}:{column[row]}" for i, column in enumerate(columns, 1)) + "\n"
+        for row in range(3)
+    )
+    path = write(text)
+    options: dict[str, Any] = {"normalise": "minmax", "dtype": np.float32}
+    exact = read_letor(path, normalise="minmax").features
+    read = read_letor(path, **options)
+    by_hand = np.array([[1, 0, 1 / 3], [0.5, 1, 0], [0, 0.5, 1]], np.float32)
+    assert np.array_equal(read.features[:, :3], by_hand)
+    assert read.features[:, 4].tolist() == [0, 0, 1]
+    assert read.features.dtype == np.float32
+    assert read.features.tobytes() == exact.astype(np.float32).tobytes()
+    same(joined(iterate_letor(path, block_bytes=1, **options)), read)
+
+
+def test_single_precision_after_minmax_is_the_double_one_rounded(write, monkeypatch):
+    monkeypatch.setattr(letor_queries, "CHUNK_BYTES", 500)  # many blocks, with queries across
+    path = write(made_up())
+    for missing_relevant in ("drop", "keep"):
+        options: dict[str, Any] = {"normalise": "minmax", "missing_relevant": missing_relevant}
+        exact = read_letor([path, path], **options)
+        for n_threads in (1, 3):
+            read = read_letor([path, path], **options, dtype=np.float32, n_threads=n_threads)
+            same(read, replace(exact, features=exact.features.astype(np.float32)))
+            assert not any(a.flags.writeable for a in (read.features, read.relevance, read.starts))
+        parts = iterate_letor([path, path], **options, dtype=np.float32, block_bytes=900)
+        same(joined(parts), read)
+
+
+def test_minmax_in_single_precision_needs_little_more_memory(write):
+    pairs = " ".join(f"{index}:0.{index}" for index in range(1, 101))
+    path = write("".join(f"1 qid:{row // 10} {pairs}\n" for row in range(30_000)))
+    table = 30_000 * 100 * 4
+
+    def read():
+        read_letor(path, dtype=np.float32, normalise="minmax")
+
+    read()  # compiled
+    assert table < peak_memory(read) < 1.6 * table
+
+
+QIDS = ["007", "7", "+7", "8", "-7", "-007", "0", "-0", "+000", "9223372036854775807"]
+
+
+def test_integer_qids_are_equal_by_value_as_in_scikit_learn(write):
+    text = "".join(f"1 qid:{identity} 1:{row}\n" for row, identity in enumerate(QIDS))
+    path = write(text)
+    theirs = load_svmlight_file(str(path), query_id=True)[2]
+    read = read_letor(path)
+    assert read.starts[1:-1].tolist() == (np.flatnonzero(np.diff(theirs)) + 1).tolist()
+    assert [int(identity) for identity in read.query_ids] == theirs[read.starts[:-1]].tolist()
+    assert read.query_ids == ("007", "8", "-7", "0", "9223372036854775807")  # as first written
+    for block_bytes in (1, 20, 60):
+        same(joined(iterate_letor(path, block_bytes=block_bytes)), read)
+
+
+def test_other_qids_are_equal_by_their_text(write):
+    names = ["7.0", "7", "007.0", "1_0", "10", "\u0667", "0x7", "+", "-", "+-7", "7-"]
+    huge = "1" + "0" * 30
+    text = "".join(f"1 qid:{identity} 1:1\n" for identity in [*names, huge, f"00{huge}"])
+    assert read_letor(write(text)).query_ids == (*names, huge)
 
 
 def test_minmax_of_the_largest_numbers(write):

@@ -1,7 +1,11 @@
 """Every file that cannot be read is refused with one sentence that names the line."""
 
+import bz2
 import gzip
+import io
+import lzma
 import re
+import tarfile
 
 import numpy as np
 import pytest
@@ -9,6 +13,7 @@ import pytest
 from keyhole.data import iterate_letor, letor_parse, read_letor
 from keyhole.errors import InvalidInput
 
+FLOAT32 = r"a value must be 0 or fit float32 with all its digits \(1.2e-38 to 3.4e38\)"
 GOOD = "1 qid:1 1:1 2:2\n0 qid:1 1:3 # fine\n"
 
 
@@ -80,7 +85,32 @@ LINES = [
     ("1 qid: 1:1", "a query must be qid:ID, got 'qid:'"),
     ("1 qid:\x01 1:1", r"a query must be qid:ID, got 'qid:\\x01'"),
     ("1 quid:1 1:1", "a feature must be index:value, got 'quid:1'"),
+    ("1 qid:2\v1:1", r"a query must be qid:ID, got 'qid:2\\x0b1:1' with U\+000B \(a control"),
+    ("1 qid:2\f1:1", r"a query must be qid:ID, got 'qid:2\\x0c1:1' with U\+000C"),
+    ("1 qid:2\0001:1", r"a query must be qid:ID, got 'qid:2\\x001:1' with U\+0000"),
+    ("1 qid:2 \v1:1", r"a feature must be index:value, got '\\x0b1:1' with U\+000B"),
+    ("1 qid:2 1:1\u00a02:1", r"a finite number, got '1\\xc2\\xa02:1' with U\+00A0 \(no-break sp"),
+    ("\ufeff1 qid:2 1:1", r"a label must be .*got '\\xef\\xbb\\xbf1' with U\+FEFF"),
+    ("1\u2003qid:2 1:1", r"a label must be .* with U\+2003 \(em space\) in it"),
+    ("1 qid:2\r1:1", "a line must end with a line feed, got a carriage return"),
+    ("1\rqid:2 1:1", "a line must end with a line feed, got a carriage return"),
+    ("1 qid:2 1:1\r0 qid:2 1:2", "a line must end with a line feed, got a carriage return"),
+    ("1 qid:2 1:1 # c\r0 qid:2 1:2", "a line must end with a line feed, got a carriage return"),
+    ("# c\r0 qid:2 1:2", "a line must end with a line feed, got a carriage return"),
 ]
+HIDDEN = "\u00a0\u2003\u3000\u0085\u1680\u2028\u200b\u2060\ufeff\x7f"
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_what_cannot_be_seen_never_becomes_part_of_a_qid(write, hidden):
+    for line in (f"1 qid:10{hidden}1:0.5 2:12", f"1 qid:10{hidden} 1:0.5", f"1 qid:{hidden}10 1:1"):
+        refused(rf"line 3: a qid must .* with U\+{ord(hidden):04X} \(", write(GOOD + line))
+
+
+@pytest.mark.parametrize("identity", ["101:0.5", "10,1:0.5", "a:b", ":", "10;1:0.5"])
+def test_a_qid_has_no_colon(write, identity):
+    path = write(f"{GOOD}1 qid:{identity} 2:12\n")
+    refused(f"line 3: a qid must .* nor a colon in it, got '{identity}'", path)
 
 
 @pytest.mark.parametrize(("line", "sentence"), LINES)
@@ -108,9 +138,15 @@ def test_the_first_of_many_errors_is_named(write, monkeypatch):
             "at most 2 with n_features=2 and first_index=1, got '3:1'",
         ),
         ("1 qid:1 2:1", {"n_features": 2, "first_index": 0}, "at most 1 with n_features=2"),
-        ("1 qid:1 1:1e39", {"dtype": np.float32}, "a finite number that fits float32, got '1e39'"),
-        ("1 qid:1 1:3.4028235677973367e38", {"dtype": np.float32}, "that fits float32"),
-        ("1 qid:1 1:-1e300", {"dtype": np.float32}, "that fits float32, got '-1e300'"),
+        ("1 qid:1 1:1e39", {"dtype": np.float32}, f"{FLOAT32}, got '1e39'; normalise='minmax'"),
+        ("1 qid:1 1:3.4028235677973367e38", {"dtype": np.float32}, FLOAT32),
+        ("1 qid:1 1:-1e300", {"dtype": np.float32}, f"{FLOAT32}, got '-1e300'; normalise="),
+        ("1 qid:1 1:1e-300", {"dtype": np.float32}, f"{FLOAT32}, got '1e-300'; normalise="),
+        ("1 qid:1 1:-1e-39", {"dtype": np.float32}, f"{FLOAT32}, got '-1e-39'; normalise="),
+        ("1 qid:1 1:1e-400", {"dtype": np.float32}, f"{FLOAT32}, got '1e-400'; normalise="),
+        ("1 qid:1 1:" + "0" * 20 + "1e-40", {"dtype": np.float32}, f"{FLOAT32}, got '0000"),
+        ("1 qid:1 1:inf", {"dtype": np.float32}, "a value must be a finite number, got 'inf'"),
+        ("1 qid:1 1:1e309", {"dtype": np.float32}, "a value must be a finite number, got '1e309'"),
     ],
 )
 def test_lines_that_options_forbid(write, token, options, sentence):
@@ -131,6 +167,11 @@ def test_qids_are_compared_to_the_byte(write):
     assert read.query_ids == ("ab", "ac", "a", "é")
 
 
+def test_integer_qids_come_back_by_their_value(write):
+    text = "1 qid:007 1:1\n1 qid:8 1:1\n0 qid:+7 1:2\n"
+    refused(r"line 3: documents of a query must follow one another, got qid:\+7 again", write(text))
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -138,7 +179,7 @@ def test_qids_are_compared_to_the_byte(write):
         (b"\n\n \t\n", "must have at least one document"),
         (b"# only\n# comments", "must have at least one document"),
         (b"1 qid:1\n0 qid:1\n", "must have at least one feature"),
-        (b"\xff\xfe1\x00 \x00", r"line 1: a label must be a finite .* got '\\xff\\xfe1\\x00'"),
+        (b"\xff\xfe1\x00 \x00", "must be a LETOR file, got UTF-16 text: save it as UTF-8"),
         (b"\x00\x01\x02\x03", "line 1: a label must be"),
         (bytes(range(14, 30)) * 50, "line 1: a label must be"),
         (b"\x1f\x8b", "must be a readable LETOR file: "),
@@ -158,13 +199,55 @@ def test_files_that_are_something_else(write, content, sentence):
     refused(sentence, write(content))
 
 
-def test_a_gzip_file_with_a_flipped_bit(write):
-    packed = bytearray(gzip.compress(GOOD.encode(), mtime=0))
-    packed[-6] ^= 1
-    path = write(bytes(packed))
-    for read in (read_letor, lambda path: list(iterate_letor(path))):
-        with pytest.raises(InvalidInput, match="must be a readable LETOR file: CRC check failed"):
-            read(path)
+def tarred(content):
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        member = tarfile.TarInfo("train.txt")
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    return archive.getvalue()
+
+
+def saved(save, *arrays):
+    file = io.BytesIO()
+    save(file, *arrays)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"\x28\xb5\x2f\xfd\x24\x00", "a Zstandard file: unpack it first, with zstd -d"),
+        (saved(np.savez, np.arange(3)), "a ZIP archive, as .zip, .npz and .xlsx files are: unpack"),
+        (saved(np.save, np.arange(3)), "a NumPy array: write its table as text first"),
+        (b"PAR1\x15\x04", "a Parquet file: write its table as text first"),
+        (tarred(GOOD.encode()), "a tar archive: unpack it first"),
+        (gzip.compress(tarred(GOOD.encode()), mtime=0), "a tar archive: unpack it first"),
+        (bz2.compress(lzma.compress(GOOD.encode())), "a file compressed twice: unpack it first"),
+    ],
+)
+def test_other_formats_are_called_by_their_names(write, content, what):
+    refused(f"letor.txt must be a LETOR file, got {what}", write(content))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_damaged_files(write, pack):
+    text = np.random.default_rng(0).integers(1, 9, 4000).astype(str)
+    packed = pack("".join(f"1 qid:1 1:0.{digit}\n" for digit in text).encode())
+    for damaged in (packed[:-1], packed[: len(packed) // 2], packed[:20], packed + b"more"):
+        refused("must be a readable LETOR file: ", write(damaged))
+    for place in (len(packed) // 2, len(packed) - 6):
+        flipped = bytearray(packed)
+        flipped[place] ^= 1
+        path = write(bytes(flipped))
+        for read in (read_letor, lambda path: list(iterate_letor(path))):
+            with pytest.raises(InvalidInput, match=r"must be a readable LETOR file: [^\n]*\.$"):
+                read(path)
+
+
+def test_a_comment_may_hold_anything_but_a_lone_carriage_return(write):
+    text = "1 qid:1 1:1 # \v\f\0 \u00a0 \u2028 \ufeff :\r\n# \u0085\r\r\n0 qid:1 1:2 # end\r"
+    assert read_letor(write(text)).features.tolist() == [[1], [2]]
 
 
 def test_paths_that_lead_nowhere(tmp_path):

@@ -31,15 +31,17 @@ def read_letor(
     cache: str | PathLike[str] | None = None,
     n_threads: int | None = None,
 ) -> QuerySet:
-    r"""Read queries with graded documents from LETOR or SVMLight files, plain or gzipped.
+    r"""Read queries with graded documents from LETOR or SVMLight files.
 
     A line is a document, ``label qid:ID index:value … # comment``. Features that a line does not
-    name are 0. Every number is the one that Python's ``float`` reads, to the bit.
+    name are 0. Every number is the one that Python's ``float`` reads, to the bit. Files may be
+    compressed with gzip, bzip2 or xz.
 
     Parameters
     ----------
     paths
-        One file or several; the same ``qid`` in two files means two queries.
+        One file or several; the same ``qid`` in two files means two queries. Integers are equal
+        by value: 007 is 7.
     groups
         For files without ``qid:``, one group file each: the length of a list per line.
     n_features
@@ -47,7 +49,8 @@ def read_letor(
     first_index
         Index of the first feature, 0 or 1; by default 1 unless an index 0 occurs.
     dtype
-        float64 or float32 for the features.
+        float64 or float32 for the features. For float32, values that would become infinite or
+        lose digits are refused; after ``minmax`` they are rounded, once.
     max_grade
         Highest label to accept; by default any.
     missing_relevant

@@ -20,7 +20,7 @@ import numpy as np
 from keyhole.data.letor_parse import Options
 from keyhole.errors import InvalidInput
 
-FORMAT = 1
+FORMAT = 2
 """Changes whenever the same text would be stored as something else."""
 
 _MANIFEST = "manifest.json"

@@ -25,6 +25,8 @@ _EXACT_MANTISSA = 2**53
 _EXACT_POWER = 22
 _POWERS = np.array([float(10**k) for k in range(_EXACT_POWER + 1)])
 _MAX_DIGITS = 18
+PLAIN_DIGITS = 15
+"""So many digits are below 2^53, and their power of ten is exact too."""
 _MAX_EXPONENT = 9999
 _REACH = 100
 
@@ -53,11 +55,64 @@ _LAST_BITS = np.uint64(2**9 - 1)
 _ALL_BITS = np.uint64(2**64 - 1)
 _U0, _U3 = np.uint64(0), np.uint64(3)
 
+# Eight bytes at once, the first of them lowest.
+_U8, _U16 = np.uint64(8), np.uint64(16)
+_ZEROS = np.uint64(0x3030303030303030)
+_ABOVE_NINE = np.uint64(0x7676767676767676)
+_TOP_BITS = np.uint64(0x8080808080808080)
+_ONES = np.uint64(0x0101010101010101)
+_SIX_THEN_OTHER = np.uint64(1 << 63)
+_TWO, _TWOS_MASK = np.uint64(10 * 2**8 + 1), np.uint64(0x00FF00FF00FF00FF)
+_FOUR, _FOURS_MASK = np.uint64(100 * 2**16 + 1), np.uint64(0x0000FFFF0000FFFF)
+_EIGHT = np.uint64(10000 * 2**32 + 1)
+
 
 @kernel
 def byte(text: Any, p: int) -> Any:
     """Return the byte at ``p``, which is not negative: Numba would count from the end."""
     return text[np.uintp(p)]
+
+
+@kernel
+def word(text: Any, p: int) -> Any:
+    """Return the eight bytes at ``p`` as a number; the compiler makes it one load."""
+    found = np.uint64(byte(text, p))
+    for k in range(1, 8):
+        found = found | (np.uint64(byte(text, p + k)) << np.uint64(8 * k))
+    return found
+
+
+@kernel
+def find_either(text: Any, p: int, one: int, other: int) -> int:
+    """Return where one of two bytes is first found from ``p`` on; there must be one."""
+    ones, others = np.uint64(one) * _ONES, np.uint64(other) * _ONES
+    while True:
+        a, b = word(text, p) ^ ones, word(text, p) ^ others
+        # The top bit of the first byte that is 0 in ``a`` or ``b`` is set, and none before it.
+        if (((a - _ONES) & ~a) | ((b - _ONES) & ~b)) & _TOP_BITS:
+            break
+        p += 8
+    while byte(text, p) != one and byte(text, p) != other:
+        p += 1
+    return p
+
+
+@kernel
+def _append_digits(text: Any, p: int, mantissa: int) -> tuple[int, int]:
+    """Append the digits at ``p`` to a number; return it and where they end.
+
+    Six digits, as LETOR's files have them behind the point, are read at once.
+    """
+    value = word(text, p) ^ _ZEROS
+    no_digit = ((value + _ABOVE_NINE) | value) & _TOP_BITS
+    if no_digit << _U8 == _SIX_THEN_OTHER:
+        value = ((value << _U16) * _TWO >> _U8) & _TWOS_MASK
+        value = (value * _FOUR >> _U16) & _FOURS_MASK
+        return mantissa * 1_000_000 + int(np.int64(value * _EIGHT >> _U32)), p + 6
+    while 48 <= byte(text, p) <= 57:
+        mantissa = mantissa * 10 + (byte(text, p) - 48)
+        p += 1
+    return mantissa, p
 
 
 @kernel
@@ -127,6 +182,30 @@ def _power(text: Any, p: int) -> tuple[int, int, int]:
 
 
 @kernel
+def plain_decimal(text: Any, p: int) -> tuple[float, int, int]:
+    """Read a number of some digits and a point; return it, its end and its count of digits.
+
+    It is right if the count is between 1 and 15.
+    """
+    negative = byte(text, p) == 45
+    p += negative
+    begin, mantissa, exponent = p, 0, 0
+    while 48 <= byte(text, p) <= 57:
+        mantissa = mantissa * 10 + (byte(text, p) - 48)
+        p += 1
+    n_digits = p - begin
+    if byte(text, p) == 46:
+        point = p + 1
+        mantissa, p = _append_digits(text, point, mantissa)
+        exponent = p - point
+        n_digits += exponent
+    if n_digits > PLAIN_DIGITS:
+        return 0.0, p, n_digits
+    value = float(mantissa) / _POWERS[np.uintp(exponent)]
+    return -value if negative else value, p, n_digits
+
+
+@kernel
 def decimal(text: Any, p: int) -> tuple[float, int, bool]:
     """Read the number at ``p``; return it, where it ended, and whether it can be trusted.
 
@@ -145,9 +224,7 @@ def decimal(text: Any, p: int) -> tuple[float, int, bool]:
     if byte(text, p) == 46:
         p += 1
         point = p
-        while 48 <= byte(text, p) <= 57:
-            mantissa = mantissa * 10 + (byte(text, p) - 48)
-            p += 1
+        mantissa, p = _append_digits(text, p, mantissa)
         exponent = point - p
         n_digits -= exponent
     if n_digits == 0:

@@ -1,9 +1,7 @@
-"""LETOR files as bytes: plain or gzipped, whole or block by block; and group files."""
+"""LETOR files as bytes, whole or block by block; and group files."""
 
-import gzip
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -11,13 +9,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from keyhole.data import letor_kernels as kernels
+from keyhole.data.packed import MARK, TextFile, readable, unpack
 from keyhole.errors import InvalidInput
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
-_GZIP = b"\x1f\x8b"
-_MARK = b"\xef\xbb\xbf"
 _MAX_SIZE_DIGITS = 15
+_ZERO_WIDTH = "\u200b\u2060\ufeff"
 
 
 def as_paths(paths: Paths, name: str) -> tuple[Path, ...]:
@@ -32,16 +31,6 @@ def as_paths(paths: Paths, name: str) -> tuple[Path, ...]:
     return found
 
 
-@contextmanager
-def readable(path: Path, kind: str = "LETOR") -> Iterator[None]:
-    """Turn whatever goes wrong when a file is read into one sentence."""
-    try:
-        yield
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-        raise InvalidInput(f"{path} must be a readable {kind} file: {reason}.") from None
-
-
 def raw_bytes(path: Path, kind: str = "LETOR") -> Any:
     """Return the bytes of a file as they are on disk, mapped into memory where possible."""
     with readable(path, kind):
@@ -52,16 +41,32 @@ def raw_bytes(path: Path, kind: str = "LETOR") -> Any:
 
 def unpacked(path: Path, raw: Any, kind: str = "LETOR") -> Any:
     """Return the text in the bytes of a file, as bytes."""
-    if raw[:2].tobytes() == _GZIP:
-        with readable(path, kind):
-            raw = np.frombuffer(gzip.decompress(memoryview(raw)), np.uint8)
-    return raw[3:] if raw[:3].tobytes() == _MARK else raw
+    text = unpack(path, raw, kind)
+    text = text if text is raw else np.frombuffer(text, np.uint8)
+    return text[len(MARK) :] if text[: len(MARK)].tobytes() == MARK else text
 
 
-def _open(path: Path) -> Any:
-    with path.open("rb") as file:
-        packed = file.read(2) == _GZIP
-    return gzip.open(path, "rb") if packed else path.open("rb")
+@dataclass
+class Slices:
+    """A text in memory, in blocks of whole lines as :class:`Blocks` gives them."""
+
+    text: Any
+    block_bytes: int
+
+    def __post_init__(self) -> None:
+        self._begin = self._end = 0
+        self.ended = False
+
+    def next(self) -> Any:
+        """Return the next block; :attr:`ended` tells whether it is the last."""
+        more, size = max(self.block_bytes, self._end - self._begin), self.text.shape[0]
+        self._end = kernels.line_end(self.text, min(self._end + more, size) - 1)
+        self.ended = self._end == size
+        return self.text[self._begin : self._end]
+
+    def keep(self, begin: int) -> None:
+        """Give what follows ``begin`` in the last block again, at the start of the next."""
+        self._begin += begin
 
 
 @dataclass
@@ -76,13 +81,8 @@ class Blocks:
 
     def __post_init__(self) -> None:
         self.ended = False
-        with readable(self.path):
-            self._file = _open(self.path)
-        try:
-            self._kept = self._read(len(_MARK)).removeprefix(_MARK)
-        except InvalidInput:
-            self._file.close()
-            raise
+        self._file = TextFile(self.path, "LETOR")
+        self._kept = b""
 
     def next(self) -> Any:
         """Return the next block; :attr:`ended` tells whether it is the last."""
@@ -106,8 +106,7 @@ class Blocks:
         self._file.close()
 
     def _read(self, size: int) -> bytes:
-        with readable(self.path):
-            read = self._file.read(size)
+        read = self._file.read(size)
         self.ended = len(read) < size
         return read
 
@@ -132,6 +131,20 @@ def group_sizes(path: Path, raw: Any) -> Any:
 
 
 def quoted(token: bytes) -> str:
-    """Return some bytes as they are quoted in an error."""
+    """Return some bytes as they are quoted in an error, with the name of what cannot be seen."""
     text = token[:40].decode("ascii", "backslashreplace") + ("..." if len(token) > 40 else "")
-    return "'" + "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text) + "'"
+    shown = "'" + "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text) + "'"
+    hidden = hidden_character(token.decode("utf-8", "ignore"))
+    if hidden is None:
+        return shown
+    name = unicodedata.name(hidden, "a control character")
+    return f"{shown} with U+{ord(hidden):04X} ({name.lower()}) in it"
+
+
+def hidden_character(text: str) -> str | None:
+    """Return the first character of a text that is white space or shows nothing, if any."""
+    return next((c for c in text if c in _ZERO_WIDTH or c.isspace() or _is_control(c)), None)
+
+
+def _is_control(character: str) -> bool:
+    return unicodedata.category(character) == "Cc"

@@ -1,7 +1,7 @@
 """Kernels that read LETOR text: bytes in, numbers out.
 
 The text of a chunk ends with a line end, so no loop has to look for the end of memory: every
-one of them stops at a line end.
+one of them stops at a line end. Some read eight bytes at a time and look at up to seven more.
 """
 
 from typing import Any
@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from keyhole.compiled import kernel, rare_kernel
-from keyhole.data.letor_decimal import byte, decimal
+from keyhole.data.letor_decimal import PLAIN_DIGITS, byte, decimal, find_either, plain_decimal
 
-FINE, FULL, NO_PAIR, NO_VALUE, ORDER, TOO_LOW, TOO_HIGH, NO_QID, LABEL, RANGE = range(10)
+FINE, FULL, NO_PAIR, NO_VALUE, ORDER, TOO_LOW, TOO_HIGH, NO_QID, LABEL, RANGE, RETURN = range(11)
 """How :func:`parse_chunk` ended."""
 
 MAX_INDEX = 10**9
 LABEL_COLUMN = -1
+_PLAIN_INDEX = 9  # so many digits cannot overflow
 
 _TAB, _LINE, _RETURN, _SPACE, _HASH, _COLON, _NINE, _ZERO = 9, 10, 13, 32, 35, 58, 57, 48
+_PLUS, _MINUS = 43, 45
 
 
 @kernel
@@ -27,8 +29,15 @@ def _ends_token(c: int) -> bool:
 
 @kernel
 def _skip_blanks(text: Any, p: int) -> int:
-    while byte(text, p) in (_SPACE, _TAB, _RETURN):
+    """Return where spaces and tabs end; carriage returns are skipped where a line ends."""
+    while byte(text, p) in (_SPACE, _TAB):
         p += 1
+    if byte(text, p) == _RETURN:
+        end = p
+        while byte(text, end) == _RETURN:
+            end += 1
+        if byte(text, end) == _LINE:
+            return end
     return p
 
 
@@ -41,9 +50,15 @@ def _skip_token(text: Any, p: int) -> int:
 
 @kernel
 def _skip_line(text: Any, p: int) -> int:
-    while byte(text, p) != _LINE:
-        p += 1
-    return p + 1
+    return find_either(text, p, _LINE, _LINE) + 1
+
+
+@kernel
+def _skip_comment(text: Any, p: int) -> tuple[int, int]:
+    """Return how it went, and where the next line begins or a carriage return is alone."""
+    p = find_either(text, p, _LINE, _RETURN)
+    end = _skip_blanks(text, p)
+    return (FINE, end + 1) if byte(text, end) == _LINE else (RETURN, p)
 
 
 @kernel
@@ -64,6 +79,14 @@ def _index(text: Any, p: int) -> tuple[int, int]:
         index = min(index * 10 + byte(text, p) - _ZERO, MAX_INDEX + 1)
         p += 1
     return index, p
+
+
+@rare_kernel
+def line_start(text: Any, p: int) -> int:
+    """Return where the line of ``p`` begins."""
+    while p > 0 and byte(text, p - 1) != _LINE:
+        p -= 1
+    return p
 
 
 @rare_kernel
@@ -106,8 +129,7 @@ def scan_chunk(text: Any, p: int, end: int) -> tuple[int, int, int, int]:
         index, p = _index(text, p)
         if p > begin and byte(text, p) == _COLON:
             lowest = min(lowest, index)
-        while byte(text, p) != _LINE and byte(text, p) != _HASH:
-            p += 1
+        p = find_either(text, p, _LINE, _HASH)
         colon = p
         while colon > begin and byte(text, colon) != _COLON:
             colon -= 1
@@ -162,32 +184,64 @@ def _judge(index: int, previous: int, first: int, n_features: int, strict: bool,
 
 
 @kernel
+def _plain_pairs(
+    text: Any, p: int, row: int, first: int, previous: int, features: Any
+) -> tuple[int, int]:
+    """Read features for as long as they are written plainly; return where that ends.
+
+    It also returns the last index. Plain is a space, an index that ascends, a colon, digits with
+    at most one point and sign, and again a space or line end. All else is for :func:`_pairs`.
+    """
+    while True:
+        begin = p
+        p += byte(text, p) == _SPACE
+        digit, index = p, 0
+        while _ZERO <= byte(text, p) <= _NINE:
+            index = index * 10 + byte(text, p) - _ZERO
+            p += 1
+        column = index - first
+        if byte(text, p) != _COLON or not 0 < p - digit <= _PLAIN_INDEX or index <= previous:
+            return begin, previous
+        value, p, n_digits = plain_decimal(text, p + 1)
+        if not 0 < n_digits <= PLAIN_DIGITS or not 0 <= column < features.shape[1]:
+            return begin, previous
+        if byte(text, p) != _SPACE and byte(text, p) != _LINE:
+            return begin, previous
+        features[row, np.uintp(column)] = value
+        previous = index
+
+
+@kernel
 def _pairs(
     text: Any,
     p: int,
     row: int,
     first: int,
     strict: bool,
-    largest: float,
+    limits: Any,
     features: Any,
     n_slow: int,
     slow: Any,
 ) -> tuple[int, int, int]:
     """Read the features of a line; return how it went, where it ended and ``n_slow``."""
     previous, n_features = -1, features.shape[1]
+    smallest, largest = limits
     while True:
+        p, previous = _plain_pairs(text, p, row, first, previous, features)
         p = _skip_blanks(text, p)
         if byte(text, p) == _LINE or byte(text, p) == _HASH:
             return FINE, p, n_slow
         begin = p
         index, p = _index(text, p)
         if p == begin or byte(text, p) != _COLON or index > MAX_INDEX:
-            return NO_PAIR, begin, n_slow
+            return RETURN if byte(text, begin) == _RETURN else NO_PAIR, begin, n_slow
         ended = _judge(index, previous, first, n_features, strict, byte(text, p + 1))
         if ended != FINE:
             return ended, begin, n_slow
         previous, column, begin = index, index - first, p + 1
         ended, value, p, n_slow = _number(text, begin, row, column, -largest, largest, n_slow, slow)
+        if ended == FINE and value != 0.0 and abs(value) < smallest:
+            ended = RANGE
         if ended != FINE:
             return ended, begin, n_slow
         # An index beyond the last of its line: the next ones cannot ascend, which is reported.
@@ -205,7 +259,7 @@ def parse_chunk(
     first: int,
     strict: bool,
     max_grade: float,
-    largest: float,
+    limits: Any,
     features: Any,
     relevance: Any,
     line_at: Any,
@@ -241,7 +295,7 @@ def parse_chunk(
                     return NO_QID, where, line, row, n_slow
                 line_at[row], qid_at[row], qid_size[row] = line + shift, at + shift, size
                 ended, p, n_slow = _pairs(
-                    text, p, row, first, strict, largest, features, n_slow, slow
+                    text, p, row, first, strict, limits, features, n_slow, slow
                 )
                 where = p
             if ended == FULL:
@@ -249,22 +303,55 @@ def parse_chunk(
             if ended != FINE:
                 return ended, where, line, row, n_slow
             row += 1
-        p = _skip_line(text, p)
+        ended, p = _skip_comment(text, p)
+        if ended != FINE:
+            return ended, p, line, row, n_slow
     return FINE, p, p, row, n_slow
+
+
+@kernel
+def _integer(text: Any, at: int, size: int) -> tuple[int, int, bool]:
+    """Return where the digits of an integer begin, how many count, and if it is negative.
+
+    Leading zeros do not count, so 0 has none; what is no integer has -1.
+    """
+    end, signed = at + size, byte(text, at) == _PLUS or byte(text, at) == _MINUS
+    p = at + signed
+    if p == end:
+        return p, -1, False
+    for q in range(p, end):
+        if not _ZERO <= byte(text, q) <= _NINE:
+            return p, -1, False
+    while p < end and byte(text, p) == _ZERO:
+        p += 1
+    return p, end - p, byte(text, at) == _MINUS and p < end
+
+
+@kernel
+def _same_bytes(text: Any, one: int, other: int, size: int) -> bool:
+    k = 0
+    while k < size and byte(text, one + k) == byte(text, other + k):
+        k += 1
+    return k == size
 
 
 @rare_kernel
 def find_queries(text: Any, at: Any, size: Any, starts: Any) -> tuple[int, int]:
-    """Write where queries start; return how many, and the first row without a qid (-1: none)."""
+    """Write where queries start; return how many, and the first row without a qid (-1: none).
+
+    A query goes on as long as the qid is the same text, or an integer of the same value.
+    """
     n_queries = 0
     for row in range(at.shape[0]):
         if size[row] == 0:
             return n_queries, row
         same = row > 0 and size[row] == size[row - 1]
-        k = 0
-        while same and k < size[row]:
-            same = byte(text, at[row] + k) == byte(text, at[row - 1] + k)
-            k += 1
+        same = same and _same_bytes(text, at[row], at[row - 1], size[row])
+        if row > 0 and not same:
+            one, n_one, minus_one = _integer(text, at[row], size[row])
+            other, n_other, minus_other = _integer(text, at[row - 1], size[row - 1])
+            same = n_one >= 0 and n_one == n_other and minus_one == minus_other
+            same = same and _same_bytes(text, one, other, n_one)
         if not same:
             starts[n_queries] = row
             n_queries += 1

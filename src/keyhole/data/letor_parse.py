@@ -6,6 +6,7 @@ there are and which thread reads which.
 
 import math
 import os
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,12 +23,14 @@ from keyhole.data.letor_files import quoted
 from keyhole.errors import InvalidInput
 
 CHUNK_BYTES = 2**20
-_SLOW_NUMBERS = 4096
+_SLOW_NUMBERS = 1024
 _MAX_FEATURES = 2**24
-# Half a step above the largest float32 is the first number that is rounded to infinity.
-_LARGEST = {
-    "float64": float(np.finfo(np.float64).max),
-    "float32": math.nextafter(2.0**128 - 2.0**103, 0.0),
+_WORD = 8
+# The smallest and largest numbers that keep all their digits. Half a step above the largest
+# float32 is the first number that is rounded to infinity.
+_LIMITS = {
+    np.float64: (0.0, float(np.finfo(np.float64).max)),
+    np.float32: (2.0**-126 - 2.0**-150, math.nextafter(2.0**128 - 2.0**103, 0.0)),
 }
 
 T = TypeVar("T")
@@ -45,6 +48,11 @@ class Options:
     max_grade: float | None
     missing_relevant: str
     normalise: str | None
+
+    @property
+    def parsed(self) -> Any:
+        """The type that values are parsed to: they are scaled before they are rounded."""
+        return self.dtype if self.normalise is None else np.float64
 
 
 class Chunk(NamedTuple):
@@ -106,18 +114,16 @@ def spread(n_threads: int) -> Iterator[Any]:
 
 
 def cut(text: Any) -> list[Chunk]:
-    """Cut a text at line ends."""
+    """Cut a text at line ends; behind every chunk there is a word's worth of memory."""
     chunks, begin, size = [], 0, text.shape[0]
-    whole = size
-    while whole and text[whole - 1] != ord("\n"):
-        whole -= 1
+    whole = kernels.line_start(text, max(size - _WORD, 0))
     while begin < whole:
         end = kernels.line_end(text, min(begin + CHUNK_BYTES, whole) - 1)
         chunks.append(Chunk(text, begin, end, 0))
         begin = end
     if whole < size:
-        last = np.frombuffer(text[whole:].tobytes() + b"\n", np.uint8)
-        chunks.append(Chunk(last, 0, last.shape[0], whole))
+        last = np.frombuffer(text[whole:].tobytes() + b"\n" + bytes(_WORD), np.uint8)
+        chunks.append(Chunk(last, 0, last.shape[0] - _WORD, whole))
     return chunks
 
 
@@ -154,7 +160,7 @@ def check_width(place: Place, scanned: Scan) -> None:
         raise place.error(
             scanned.where,
             f"a feature index must be at most {_MAX_FEATURES}, got "
-            f"{_token(place.text, scanned.where)}.",
+            f"{quoted(_token(place.text, scanned.where))}.",
         )
 
 
@@ -183,7 +189,7 @@ def _fill_chunk(
     """Read one chunk; return its first error, as position and sentence."""
     chunk, row = part
     max_grade = math.inf if options.max_grade is None else options.max_grade
-    largest = _LARGEST[np.dtype(options.dtype).name]
+    smallest, largest = limits = _LIMITS[options.parsed]
     slow = np.empty((max(_SLOW_NUMBERS, rows.features.shape[1] + 2), 4), np.int64)
     p, ended = chunk.begin, kernels.FULL
     while ended == kernels.FULL:
@@ -196,7 +202,7 @@ def _fill_chunk(
             first,
             options.n_features is not None,
             max_grade,
-            largest,
+            limits,
             *rows,
             slow,
         )
@@ -207,7 +213,7 @@ def _fill_chunk(
                 if not 0 <= value <= max_grade or math.isinf(value):
                     return begin + chunk.shift, _label_sentence(token, options)
                 rows.relevance[document] = value
-            elif not abs(value) <= largest:
+            elif not abs(value) <= largest or (abs(value) < smallest and _is_not_zero(token)):
                 return begin + chunk.shift, _value_sentence(token, options)
             elif column < rows.features.shape[1]:
                 rows.features[document, column] = value
@@ -224,9 +230,14 @@ def _number(token: bytes) -> float:
         return math.nan
 
 
-def _token(text: Any, begin: int) -> str:
-    """Return the token at a position as it is quoted in an error."""
-    return quoted((text[begin : begin + 200].tobytes().split(b"#")[0].split() or [b""])[0])
+def _is_not_zero(token: bytes) -> bool:
+    """Return whether the text of a number is not that of 0, which it may yet be rounded to."""
+    return any(digit in b"123456789" for digit in token.lower().split(b"e")[0])
+
+
+def _token(text: Any, begin: int) -> bytes:
+    """Return the token at a position, which may be a line end, for an error."""
+    return re.split(rb"[ \t\r\n#]", text[begin : begin + 200].tobytes(), maxsplit=1)[0]
 
 
 def _label_sentence(token: bytes, options: Options) -> str:
@@ -235,12 +246,18 @@ def _label_sentence(token: bytes, options: Options) -> str:
 
 
 def _value_sentence(token: bytes, options: Options) -> str:
-    narrow = " that fits float32" if options.dtype == np.float32 else ""
-    return f"a value must be a finite number{narrow}, got {quoted(token)}."
+    value = _number(token)
+    if options.parsed == np.float32 and math.isfinite(value):
+        return (
+            f"a value must be 0 or fit float32 with all its digits (1.2e-38 to 3.4e38), got "
+            f"{quoted(token)}; normalise='minmax' (keyhole without --raw) or dtype='float64' "
+            f"reads it."
+        )
+    return f"a value must be a finite number, got {quoted(token)}."
 
 
-def _sentence(ended: int, token: str, first: int, options: Options) -> str:
-    raw = token[1:-1].encode()
+def _sentence(ended: int, raw: bytes, first: int, options: Options) -> str:
+    token = quoted(raw)
     return {
         kernels.NO_PAIR: f"a feature must be index:value, got {token}.",
         kernels.NO_VALUE: f"a feature must be index:value, got {token} without a value.",
@@ -252,4 +269,5 @@ def _sentence(ended: int, token: str, first: int, options: Options) -> str:
         kernels.NO_QID: f"a query must be qid:ID, got {token}.",
         kernels.LABEL: _label_sentence(raw, options),
         kernels.RANGE: _value_sentence(raw, options),
+        kernels.RETURN: "a line must end with a line feed, got a carriage return (\\r) alone.",
     }[ended]

@@ -9,8 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.data import letor_kernels as kernels
-from keyhole.data.letor_files import Blocks, group_sizes, quoted, raw_bytes, unpacked
+from keyhole.data.letor_files import (
+    Blocks,
+    Slices,
+    group_sizes,
+    hidden_character,
+    quoted,
+    raw_bytes,
+    unpacked,
+)
 from keyhole.data.letor_parse import (
+    CHUNK_BYTES,
     Options,
     Place,
     Rows,
@@ -24,6 +33,7 @@ from keyhole.data.letor_parse import (
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
 
 _QUERIES_PER_TASK = 256
+_BLOCKS_PER_FILE, _MAX_BLOCK = 16, 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +130,29 @@ def _identities(place: Place, rows: Rows, starts: Any, seen: set[str]) -> list[s
             identity = token.decode()
         except UnicodeDecodeError:
             raise place.error(at, f"a qid must be UTF-8 text, got {quoted(token)}.") from None
-        if identity in seen:
+        if ":" in identity or hidden_character(identity) is not None:
+            raise place.error(
+                at,
+                f"a qid must end with a space or a tab and have neither white space nor a colon in "
+                f"it, got {quoted(token)}.",
+            )
+        value = _by_value(identity)
+        if value in seen:
             raise place.error(
                 at, f"documents of a query must follow one another, got qid:{identity} again."
             )
-        seen.add(identity)
+        seen.add(value)
         found.append(identity)
     return found
+
+
+def _by_value(identity: str) -> str:
+    """Return the shortest spelling of an integer; any other identity as it is."""
+    digits = identity.removeprefix("-" if identity.startswith("-") else "+")
+    if not (digits.isascii() and digits.isdecimal()):
+        return identity
+    digits = digits.lstrip("0")
+    return f"-{digits}" if digits and identity.startswith("-") else digits or "0"
 
 
 def _numbers(first: int, end: int) -> list[str]:
@@ -136,7 +162,7 @@ def _numbers(first: int, end: int) -> list[str]:
 def _finish(
     rows: Rows, starts: Any, ids: list[str], options: Options, run: Any
 ) -> tuple[QuerySet | None, int]:
-    """Drop and normalise; return the queries that are left, if any, and how many were dropped."""
+    """Drop, normalise and round; return the queries left, if any, and how many were dropped."""
     features, relevance = rows.features, rows.relevance
     n_queries = len(ids)
     if options.missing_relevant == "drop":
@@ -148,6 +174,7 @@ def _finish(
     if options.normalise is not None:
         tasks = range(0, len(ids), _QUERIES_PER_TASK)
         run(partial(_scale, features, starts), list(tasks))
+        features = features.astype(options.dtype, copy=False)
     for array in (features, relevance, starts):
         array.flags.writeable = False
     n_dropped = n_queries - len(ids)
@@ -196,6 +223,8 @@ def read_whole(
                 groups.check_sum(place.path, n_rows)
         lowest, highest = min(s.lowest for s in scans), max(s.highest for s in scans)
         first, n_features = columns(options, lowest, highest)
+        if options.parsed != options.dtype:
+            return _read_scaled(places, all_groups, sum(counts), (first, n_features), options, run)
         rows = new_rows(sum(counts), n_features, options.dtype, paths[0])
         ids: list[str] = []
         starts, begin = [], 0
@@ -217,6 +246,37 @@ def read_whole(
     return found
 
 
+def _read_scaled(
+    places: Sequence[Place],
+    all_groups: Sequence[Groups | None],
+    n_rows: int,
+    shape: tuple[int, int],
+    options: Options,
+    run: Any,
+) -> QuerySet:
+    """Read whole files of which only a few queries at a time are held in double precision."""
+    features, relevance, *_ = new_rows(n_rows, shape[1], options.dtype, places[0].path)
+    starts, ids = [np.zeros(1, np.int64)], list[str]()
+    end = n_dropped = 0
+    for place, groups in zip(places, all_groups, strict=True):
+        size = place.text.shape[0]
+        blocks = Slices(place.text, min(max(size // _BLOCKS_PER_FILE, CHUNK_BYTES), _MAX_BLOCK))
+        for rows, own, names in _parts(blocks, place.path, groups, shape, options, run):
+            found, dropped = _finish(rows, own, names, options, run)
+            n_dropped += dropped
+            if found is not None:
+                begin, end = end, end + found.n_documents
+                features[begin:end], relevance[begin:end] = found.features, found.relevance
+                starts.append(found.starts[1:] + begin)
+                ids += found.query_ids
+    if not ids:
+        raise _none_relevant([place.path for place in places])
+    whole = features[:end], relevance[:end], np.concatenate(starts)
+    for array in whole:
+        array.flags.writeable = False
+    return QuerySet(*whole, tuple(ids), n_dropped)
+
+
 def read_blocks(
     paths: Sequence[Path],
     group_paths: Sequence[Path],
@@ -230,21 +290,20 @@ def read_blocks(
     held: QuerySet | None = None
     n_early = 0
     with spread(n_threads) as run:
-        first, n_features = find_columns(paths, options, block_bytes, run)
+        shape = find_columns(paths, options, block_bytes, run)
         for path, groups in zip(paths, all_groups, strict=True):
-            for rows, starts, ids in _parts(
-                path, groups, (first, n_features), options, block_bytes, run
-            ):
-                found, n_dropped = _finish(rows, starts, ids, options, run)
-                # Held back until the next one is there: queries may be dropped after the last.
-                if found is not None:
-                    if held is not None:
-                        yield held
-                    held, n_early = replace(found, n_dropped=n_dropped + n_early), 0
-                elif held is not None:
-                    held = replace(held, n_dropped=held.n_dropped + n_dropped)
-                else:
-                    n_early += n_dropped
+            with Blocks(path, block_bytes) as blocks:
+                for rows, starts, ids in _parts(blocks, path, groups, shape, options, run):
+                    found, n_dropped = _finish(rows, starts, ids, options, run)
+                    # Held back until the next one is there: queries may be dropped after the last.
+                    if found is not None:
+                        if held is not None:
+                            yield held
+                        held, n_early = replace(found, n_dropped=n_dropped + n_early), 0
+                    elif held is not None:
+                        held = replace(held, n_dropped=held.n_dropped + n_dropped)
+                    else:
+                        n_early += n_dropped
     if held is None:
         raise _none_relevant(paths)
     yield held
@@ -271,44 +330,43 @@ def find_columns(
 
 
 def _parts(
+    blocks: Blocks | Slices,
     path: Path,
     groups: Groups | None,
     shape: tuple[int, int],
     options: Options,
-    block_bytes: int,
     run: Any,
 ) -> Iterator[tuple[Rows, Any, list[str]]]:
     """Give the documents, starts and identities of one file's queries, block by block."""
     first, n_features = shape
     seen: set[str] = set()
     n_lines = n_rows_done = n_done = 0
-    with Blocks(path, block_bytes) as blocks:
-        while not blocks.ended:
-            place = Place(path, blocks.next(), n_lines)
-            scanned = scan(place.text, run)
-            rows = new_rows(sum(scanned.n_rows), n_features, options.dtype, path)
-            fill(place, scanned, rows, first, options, run)
-            n_rows = len(rows.relevance)
-            if groups is None:
-                starts = np.append(_by_qid(place, rows), n_rows)
-                # The last query may go on in the next block.
-                starts = starts if blocks.ended else starts[: max(len(starts) - 1, 1)]
-                ids = _identities(place, rows, starts[:-1], seen)
-            else:
-                _check_no_qid(place, rows, groups)
-                if blocks.ended or n_rows_done + n_rows > groups.ends[-1]:
-                    more = "" if blocks.ended else " or more"
-                    groups.check_sum(path, n_rows_done + n_rows, more)
-                end = int(np.searchsorted(groups.ends, n_rows_done + n_rows, side="right"))
-                starts = np.concatenate([[0], groups.ends[n_done:end] - n_rows_done])
-                ids = _numbers(n_done, end)
-                n_done = end
-            taken = int(starts[-1])
-            used = len(place.text) if taken == n_rows else int(rows.line_at[taken])
-            blocks.keep(used)
-            n_lines += kernels.count_lines(place.text, used)
-            n_rows_done += taken
-            if ids:
-                yield Rows(*(array[:taken] for array in rows)), starts, ids
+    while not blocks.ended:
+        place = Place(path, blocks.next(), n_lines)
+        scanned = scan(place.text, run)
+        rows = new_rows(sum(scanned.n_rows), n_features, options.parsed, path)
+        fill(place, scanned, rows, first, options, run)
+        n_rows = len(rows.relevance)
+        if groups is None:
+            starts = np.append(_by_qid(place, rows), n_rows)
+            # The last query may go on in the next block.
+            starts = starts if blocks.ended else starts[: max(len(starts) - 1, 1)]
+            ids = _identities(place, rows, starts[:-1], seen)
+        else:
+            _check_no_qid(place, rows, groups)
+            if blocks.ended or n_rows_done + n_rows > groups.ends[-1]:
+                more = "" if blocks.ended else " or more"
+                groups.check_sum(path, n_rows_done + n_rows, more)
+            end = int(np.searchsorted(groups.ends, n_rows_done + n_rows, side="right"))
+            starts = np.concatenate([[0], groups.ends[n_done:end] - n_rows_done])
+            ids = _numbers(n_done, end)
+            n_done = end
+        taken = int(starts[-1])
+        used = len(place.text) if taken == n_rows else int(rows.line_at[taken])
+        blocks.keep(used)
+        n_lines += kernels.count_lines(place.text, used)
+        n_rows_done += taken
+        if ids:
+            yield Rows(*(array[:taken] for array in rows)), starts, ids
     if not n_rows_done:
         raise _no_documents(path)

@@ -1,15 +1,12 @@
 """Ratings of people by items, from CSV files to relevance."""
 
-import csv
-import gzip
-import io
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from keyhole.data.ratings_csv import Layout, read_cells
 from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
 
 MISSING_RULES = ("error", "drop")
@@ -23,31 +20,8 @@ class RatingsTable:
     item_names: tuple[str, ...]
     n_dropped: int
     """People left out because a rating was missing."""
-
-
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InvalidInput(f"{path} must be a readable CSV file: {reason}.") from None
-    reader = csv.reader(io.StringIO(text))
-    for row in reader:
-        if row:
-            yield reader.line_num, row
-
-
-def _number(text: str, place: str) -> float:
-    if not text.strip():
-        return math.nan
-    try:
-        value = float(text)
-    except ValueError:
-        raise InvalidInput(f"{place} must be a number, got {text!r}.") from None
-    if math.isinf(value):
-        raise InvalidInput(f"{place} must be a finite number, got {text!r}.")
-    return value
+    has_index: bool = False
+    """Whether the first column of the file named the people; it is no item and left out."""
 
 
 def read_ratings(
@@ -57,8 +31,12 @@ def read_ratings(
     grades: int | None = None,
     n_chosen: int | None = None,
     missing: str = "error",
+    delimiter: str | None = None,
+    decimal: str = ".",
+    header: bool | None = None,
+    index: bool | None = None,
 ) -> RatingsTable:
-    """Read a CSV file (plain or gzipped) of people by items; the header names the items.
+    """Read a CSV file, plain or compressed, of people by items; the header names the items.
 
     Parameters
     ----------
@@ -70,29 +48,30 @@ def read_ratings(
         Each person chooses this many items, their highest rated (ties: the leftmost).
         Without any of the three the ratings themselves are the relevance.
     missing
-        What to do about people with an empty cell: ``error`` or ``drop`` them.
+        What to do about people with a rating that is missing (an empty cell, NA, NaN, null and
+        the like): ``error`` or ``drop`` them.
+    delimiter
+        The character between cells; by default the comma, semicolon or tab by which all rows
+        have the same number of cells.
+    decimal
+        ``.`` or ``,`` within numbers.
+    header
+        Whether the first row names the items, which are else called 1, 2, 3, …; by default it
+        must be names, and one with a number among them is refused.
+    index
+        Whether the first column names the people and is left out; by default it does if it has no
+        name or has different texts, and is refused if its name or numbers leave it in doubt.
     """
     path = Path(path)
     if sum(option is not None for option in (threshold, grades, n_chosen)) > 1:
         raise InvalidInput("At most one of `threshold`, `grades` and `n_chosen` can be given.")
     check_choice(missing, "`missing`", MISSING_RULES)
-    rows = _rows(path)
-    _, header = next(rows, (0, []))
-    names = tuple(name.strip() for name in header)
-    if not names:
-        raise InvalidInput(f"{path} must start with a header that names the items.")
+    layout = Layout(delimiter, decimal, header, index)
+    names, rows, has_index = read_cells(path, layout)
     values: list[list[float]] = []
     n_dropped = 0
     for line, row in rows:
-        if len(row) != len(names):
-            raise InvalidInput(
-                f"{path}, line {line}: a row must have {len(names)} ratings, one per item of the "
-                f"header, got {len(row)}."
-            )
-        numbers = [
-            _number(text, f"{path}, line {line}, column {name!r}: a rating")
-            for name, text in zip(names, row, strict=True)
-        ]
+        numbers = _numbers(path, line, names, row, layout)
         gaps = [name for name, number in zip(names, numbers, strict=True) if math.isnan(number)]
         if gaps and missing == "error":
             raise InvalidInput(
@@ -113,7 +92,34 @@ def read_ratings(
             f"{path}, column {column!r}: a rating is negative ({table[tuple(negative[0])]:g}); use "
             f"a threshold or grades to turn ratings into relevance."
         )
-    return RatingsTable(table, names, n_dropped)
+    return RatingsTable(table, names, n_dropped, has_index)
+
+
+def _numbers(
+    path: Path, line: int, names: tuple[str, ...], row: list[str], layout: Layout
+) -> list[float]:
+    """Return the ratings of a person, NaN where one is missing."""
+    numbers = []
+    for name, cell in zip(names, row, strict=True):
+        number = layout.number(cell)
+        if number is None:
+            raise InvalidInput(
+                f"{path}, line {line}, column {name!r}: a rating must be a number, got "
+                f"{cell!r}{_hint(name, cell, names)}."
+            )
+        numbers.append(number)
+    return numbers
+
+
+def _hint(name: str, cell: str, names: tuple[str, ...]) -> str:
+    """Return which option may help with a cell that is no number."""
+    if len(names) == 1:
+        return "; `delimiter` says what is between cells"
+    if "," in cell:
+        return "; decimal=',' reads decimal commas"
+    if name == names[0]:
+        return "; index=True leaves the first column out"
+    return ""
 
 
 def _relevance(

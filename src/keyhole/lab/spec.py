@@ -1,6 +1,7 @@
 """A game described by names and numbers, as the command line and studies give it."""
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
@@ -21,6 +22,10 @@ from keyhole.worlds import WORLDS, Choices, Ratings, Recorded
 DATA_PREFIX = "data:"
 _ARRAY_WORLDS = ("outcomes", "ratings", "recorded")
 """Worlds made from arrays: in Python, or by giving a file as the world."""
+_FILE_OPTIONS = (
+    "threshold", "grades", "n_chosen", "missing", "delimiter", "decimal", "header", "index",
+    "in_order",
+)  # fmt: skip
 _LIST_WORLDS = ("queries", "separable", "graded")
 """Worlds of query-document lists: for :func:`keyhole.learn.learn`, not for games of one list."""
 
@@ -111,7 +116,7 @@ def _data_path(world: str) -> Path:
 
 
 def _is_file(world: str) -> bool:
-    return world.startswith(DATA_PREFIX) or world.endswith((".csv", ".csv.gz"))
+    return world.startswith(DATA_PREFIX) or re.search(r"\.[ct]sv(\.\w+)?$", world) is not None
 
 
 def build_world(spec: GameSpec) -> tuple[World, list[str]]:
@@ -130,8 +135,7 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
         return cls(**({} if spec.items is None else {"n_items": spec.items}), **options), []
     in_order = bool(options.pop("in_order", False))
     for name in options:
-        known = ["threshold", "grades", "n_chosen", "missing", "in_order"]
-        check_choice(name, "An option of a world read from a file", known)
+        check_choice(name, "An option of a world read from a file", _FILE_OPTIONS)
     table = read_ratings(_data_path(spec.world), **options)
     cls = Recorded if in_order else Ratings
     world = cls(table.values, item_names=table.item_names)
@@ -140,6 +144,8 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
             f"items must be {world.n_items}, the columns of {spec.world}, got {spec.items}."
         )
     notes = [f"{len(table.values)} people, {world.n_items} items from {spec.world}"]
+    if table.has_index:
+        notes.append("the first column names the people and is no item")
     if table.n_dropped:
         notes.append(f"{table.n_dropped} people left out: a rating is missing")
     return world, notes
