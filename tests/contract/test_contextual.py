@@ -39,6 +39,8 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"surrogate": "kl", "exploration": "uniform", "mix": 0.5, "mix_power": 0.1},
         {"surrogate": "ranksvm", "exploration": "uniform", "radius": 0.5, "mix": 0.9},
         {"surrogate": "squared", "step": "adagrad", "rate": 0.3, "mismatch_scale": 2.0},
+        {"surrogate": "kl", "k": 3, "mix": 0.4},
+        {"surrogate": "ranksvm", "k": 4, "exploration": "uniform", "mix": 0.5, "mix_power": 0.1},
     ],
     "listnet": [
         {},
