@@ -172,6 +172,10 @@ def outcomes(ranker, query):
     return [(impression, chances[impression.explored]) for impression in found.values()]
 
 
+def centred(x):
+    return x - x.mean()
+
+
 @pytest.mark.parametrize("exploration", ["uniform", "lifted"])
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("name", ["kl", "squared", "smooth_dcg", "ranksvm"])
@@ -182,20 +186,22 @@ def test_rankers_step_along_the_gradient_whatever_they_see(name, k, exploration)
         with pytest.raises(InvalidInput, match=f"`k` of ContextualRTopK .* at least {loss.order}"):
             ContextualRTopK(4, 4, surrogate=loss, k=k)
         return
-    ranker = ContextualRTopK(
-        4, 4, surrogate=loss, k=k, mix=GAMMA, exploration=exploration, step="fixed", rate=1.0
-    )
-    for m in (4, 3, 1):  # R32: a list shorter than k is seen whole
-        ranker.state.weights[:] = SCORES
-        mean = np.zeros(4)
-        for impression, chance in outcomes(ranker, Query(m, np.eye(4)[:m])):
-            ranker.state.weights[:] = later
-            values = RELEVANCE[impression.ranking].copy()
-            values[k:] = np.nan
-            ranker.update(impression, Feedback(values))
-            mean += chance * (later - ranker.state.weights)
-        truth = loss.gradient(later[:m], RELEVANCE[:m])
-        np.testing.assert_allclose(mean[:m], truth, atol=1e-12)
+    for is_centred, less_mean in ((False, np.asarray), (True, centred)):
+        ranker = ContextualRTopK(
+            4, 4, surrogate=loss, k=k, mix=GAMMA, exploration=exploration, step="fixed", rate=1.0,
+            centred=is_centred,
+        )  # fmt: skip
+        for m in (4, 3, 1):  # R32: a list shorter than k is seen whole
+            ranker.state.weights[:] = SCORES
+            mean = np.zeros(4)
+            for impression, chance in outcomes(ranker, Query(m, np.eye(4)[:m])):
+                ranker.state.weights[:] = later
+                values = RELEVANCE[impression.ranking].copy()
+                values[k:] = np.nan
+                ranker.update(impression, Feedback(values))
+                mean += chance * (later - ranker.state.weights)
+            truth = less_mean(loss.gradient(less_mean(later[:m]), RELEVANCE[:m]))
+            np.testing.assert_allclose(mean[:m], truth, atol=1e-12)
 
 
 @pytest.mark.parametrize("k", [2, 3])

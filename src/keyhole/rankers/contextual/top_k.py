@@ -13,10 +13,10 @@ from keyhole.rankers.contextual.base import (
     linear_work,
     rank_greedily,
     score_list,
+    step_down,
     step_of,
 )
-from keyhole.rankers.contextual.linear import Step, descend
-from keyhole.rankers.contextual.vectors import chain
+from keyhole.rankers.contextual.linear import Step, centre
 from keyhole.sorting import sort_descending
 from keyhole.surrogates import Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
@@ -164,10 +164,10 @@ def _update_by(estimate: Any) -> Callable[..., None]:
         work: Any,
     ) -> None:
         n_items = ranking.shape[0]
-        scores, gradient = work.scores[:n_items], work.gradient[:n_items]
+        scores, gradient = work.centred[:n_items], work.gradient[:n_items]
+        centre(params.step, work.scores[:n_items], scores)
         estimate(params, draw, scores, ranking, explored, propensity, values, gradient, work)
-        chain(features, gradient, work.descent)
-        descend(params.step, draw.round, work.descent, state.weights, state.squares)
+        step_down(params, state, draw, features, gradient, work)
 
     return update
 
@@ -205,17 +205,18 @@ class ContextualRTopK(ContextualRanker):
         the papers: the same propensities, and a worse list.
     mismatch_scale
         Multiplies the propensity of tops that are not greedy: less variance, some bias (R21).
-    step, rate, power, row_norm, radius
-        See :class:`~keyhole.rankers.contextual.gradient.Descent`. The defaults do well with every
-        surrogate on all data tried (docs/contextual.md); the papers' (E5) are step="power",
-        rate=0.01, mix_power=1/3.
+    step, rate, power, row_norm, radius, centred
+        See :class:`~keyhole.rankers.contextual.gradient.Descent`. With the defaults every surrogate
+        was better than random lists on all data tried, which docs/contextual.md names; the papers'
+        (E5) are step="power", rate=0.01, mix_power=1/3, centred=False.
 
     Notes
     -----
     Algorithm 5 of [T16], whose regret is of order T^(2/3) (B8). Estimates are unbiased
     (Lemma 25). Feedback that comes late is used at the scores of the time it comes: unbiased
     as well, because the propensity is that of the impression. That is the probability of the
-    set of the first k documents, whatever k.
+    set of the first k documents, whatever k. Centred, it is Algorithm 5 on lists whose documents
+    have mean zero, so B8 holds with R_D the norms of those, at most twice ``row_norm``.
 
     With k above the order each term of the gradient is divided by its own probability of being
     seen (:func:`~keyhole.surrogates.inclusion.inclusion_kernel`), which for a document is
@@ -256,6 +257,7 @@ one or two documents; that of listnet needs the relevance of all.
         power: float = 2 / 3,
         row_norm: float = 1.0,
         radius: float | None = None,
+        centred: bool = True,
         seed: int = 0,
         run: int = 0,
     ) -> None:
@@ -280,7 +282,7 @@ one or two documents; that of listnet needs the relevance of all.
             check_number(mix_power, f"`mix_power` of {name}", at_least=0.0),
             check_number(mismatch_scale, f"`mismatch_scale` of {name}", above=0.0),
             exploration == "lifted",
-            step_of(name, step, rate, power, row_norm, radius),
+            step_of(name, step, rate, power, row_norm, radius, centred),
             self.surrogate.params(self.n_items),
         )
 
