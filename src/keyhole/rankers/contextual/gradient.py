@@ -77,8 +77,8 @@ class Descent(ContextualRanker):
     surrogate
         A name of SURROGATES; ``listnet`` by default.
     step, rate, power
-        ``power`` (default): rate * t^-power, by default 3 / sqrt(t) for documents of norm 1
-        (the papers' is 0.01 / sqrt(t)); ``fixed``; or ``adagrad``.
+        ``adagrad`` (default, as in RTop-kF); ``power``: rate * t^-power (the papers' is
+        rate=0.01, power=0.5 for documents of norm 1); or ``fixed``.
     row_norm
         The largest norm of a document: steps are made smaller by it (AdaGrad's) or its square, so
         that a rate means the same whatever the scale of the features.
@@ -114,8 +114,8 @@ class Descent(ContextualRanker):
         n_items: int,
         *,
         surrogate: str | Surrogate = "listnet",
-        step: str = "power",
-        rate: float = 3.0,
+        step: str = "adagrad",
+        rate: float = 0.3,
         power: float = 0.5,
         row_norm: float = 1.0,
         radius: float | None = None,
