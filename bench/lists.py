@@ -133,13 +133,15 @@ class Plain:
             chance = MIX / N_ITEMS + (1.0 - MIX if first == best else 0.0)
             total += self._ndcg(query, ranking[:10])
             grade, rate = self.grades[query][first], 0.003 * (t + 1.0) ** (-2 / 3)
+            scores -= scores.mean()
             if surrogate == "kl":
+                slopes = np.zeros_like(scores)
                 gap = math.exp(min(max(scores[first], -30.0), 30.0)) - math.exp(grade)
-                weights -= (rate * gap / chance) * features[first]
+                slopes[first] = gap / chance
             else:
                 slopes = 2.0 * scores
                 slopes[first] -= 2.0 * grade / chance
-                weights -= rate * (slopes @ features)
+            weights -= rate * ((slopes - slopes.mean()) @ features)
         return total / rounds
 
     def player(self, name: str, rounds: int) -> Callable[[], float]:

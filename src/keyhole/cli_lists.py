@@ -9,8 +9,9 @@ import typer
 from rich.table import Table
 
 import keyhole
+from keyhole.contracts import options_of
 from keyhole.data import QuerySet, read_letor
-from keyhole.errors import InvalidInput, check_integer
+from keyhole.errors import InvalidInput, check_choice, check_integer
 from keyhole.lab.lists import make_ranker
 from keyhole.lab.results import check_folder, plain
 from keyhole.learn import Learning, learn
@@ -44,6 +45,19 @@ def _how(groups: list[Path] | None, raw: bool, keep: bool) -> dict[str, Any]:
     }
 
 
+def _ranker_options(ranker: str, surrogate: str | None, settings: list[str]) -> dict[str, Any]:
+    """Return the options of a ranker, its surrogate as a mapping if that has options too."""
+    parsed = parse_options(settings, ("ranker", "surrogate"))
+    options, of_surrogate = parsed["ranker"], parsed["surrogate"]
+    if surrogate is not None:
+        options["surrogate"] = surrogate
+    if of_surrogate:
+        cls = CONTEXTUAL_RANKERS[check_choice(ranker, "ranker", CONTEXTUAL_RANKERS)]
+        name = options.get("surrogate", options_of(cls).get("surrogate"))
+        options["surrogate"] = {"name": name, **of_surrogate}
+    return options
+
+
 def learn_command(
     files: Files,
     ranker: Annotated[
@@ -53,7 +67,11 @@ def learn_command(
         str | None, typer.Option(help="What rtopk or listnet descends: kl, squared, ranksvm, …")
     ] = None,
     top: Annotated[
-        int | None, typer.Option(help="Documents revealed per list. Default: what is needed.")
+        int | None,
+        typer.Option(
+            help="Documents revealed per list, all of which rtopk then learns from. Default: the "
+            "fewest that do. The other rankers see all or none."
+        ),
     ] = None,
     measure: Annotated[str, typer.Option(help="How lists are judged.")] = "NDCG@10",
     rounds: Annotated[int | None, typer.Option(help="Lists to show.")] = None,
@@ -74,7 +92,12 @@ def learn_command(
     ] = False,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="ranker.NAME=VALUE", help="Any other option of the ranker."),
+        typer.Option(
+            "--set",
+            metavar="OWNER.NAME=VALUE",
+            help="Any other option of the ranker or of its surrogate, such as ranker.mix=0.2 or "
+            "surrogate.max_grade=4.",
+        ),
     ] = None,
     model: Annotated[
         Path | None, typer.Option(help="Save the scorer here, for keyhole rank.")
@@ -89,12 +112,12 @@ def learn_command(
 
         keyhole learn train.txt --ranker rtopk --surrogate kl --top 1 --rounds 100000 --model m.npz
 
+        keyhole learn train.txt --surrogate ordinal --set surrogate.max_grade=4 --top 5
+
         keyhole rank test.txt --model m.npz
     """
     with sentences():
-        options = parse_options(settings or [], ("ranker",))["ranker"]
-        if surrogate is not None:
-            options["surrogate"] = surrogate
+        options = _ranker_options(ranker, surrogate, settings or [])
         if rounds is not None and passes is not None:
             raise InvalidInput("At most one of --rounds and --passes can be given.")
         if model is not None:
@@ -109,7 +132,7 @@ def learn_command(
         if passes is not None:
             rounds = world.n_queries * check_integer(passes, "passes", at_least=1)
         rounds = check_integer(100_000 if rounds is None else rounds, "rounds", at_least=1)
-        chosen = make_ranker(ranker, world, options, seed=seed)
+        chosen = make_ranker(ranker, world, options, top=top, seed=seed)
         if model is not None:
             model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
         game: dict[str, Any] = {

@@ -172,7 +172,7 @@ def learn(
     >>> features = np.random.default_rng(0).random((400, 3))
     >>> grades = (features[:, 0] > 0.5).astype(float)
     >>> world = Queries(features, grades, np.arange(0, 401, 10))
-    >>> learn(Descent(3, 10, rate=0.5), world, rounds=2000).average_score > 0.95
+    >>> learn(Descent(3, 10), world, rounds=2000).average_score > 0.95
     True
     """
     measure = named_measure(measure)

@@ -39,14 +39,29 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"surrogate": "kl", "exploration": "uniform", "mix": 0.5, "mix_power": 0.1},
         {"surrogate": "ranksvm", "exploration": "uniform", "radius": 0.5, "mix": 0.9},
         {"surrogate": "squared", "step": "adagrad", "rate": 0.3, "mismatch_scale": 2.0},
+        {"surrogate": "kl", "k": 3, "mix": 0.4, "centred": False},
+        {"surrogate": "ranksvm", "k": 4, "exploration": "uniform", "mix": 0.5, "mix_power": 0.1},
     ],
     "listnet": [
         {},
         {"surrogate": "ndcg_squared", "step": "fixed", "rate": 0.1},
         {"surrogate": "slam", "step": "adagrad", "run": 1},
     ],
-    "slam": [{"measure": "NDCG@3"}, {"measure": "AP", "rate": 0.3}],
-    "max-violation": [{"measure": "NDCG"}],
+    "slam": [
+        {"measure": "NDCG@3"},
+        {"measure": "AP", "rate": 0.3},
+        {
+            "measure": "NDCG@3",
+            "rate": 1.0,
+            "power": 0.5,
+            "margin": "grades",
+            "weighted_by": "NDCG",
+        },
+    ],
+    "max-violation": [
+        {"measure": "NDCG"},
+        {"measure": "NDCG", "power": 0.5, "by_loss": True},
+    ],
     "kernel-slam": [
         {"kernel": "rbf", "gamma": 3.0},
         {"kernel": "polynomial", "degree": 3, "budget": N_ITEMS, "rate": 0.5},
@@ -122,6 +137,23 @@ def test_learning_beats_chance_and_curves_add_up():
         assert result.average_greedy_score > random.average_score + 0.02
         assert result.rounds[-1] == 3000
         assert np.all(np.diff(result.shown) >= 0)
+
+
+def test_centred_features_keep_pointwise_surrogates_above_chance():
+    """Few documents are relevant, so uncentred ones lower the weight of all that is common."""
+    features = 0.5 + 0.5 * NUMBERS.random((600, N_FEATURES))
+    relevant = (features[:, 0] > 0.9) & (NUMBERS.random(600) < 0.5)
+    world = Queries(features, relevant.astype(float), np.arange(0, 601, N_ITEMS))
+    random = learn(CONTEXTUAL_RANKERS["random"](N_FEATURES, N_ITEMS), world, rounds=2000)
+    for name in ("hinge", "poisson"):
+        for centred, sign in ((True, 1), (False, -1)):
+            ranker = ContextualRTopK(
+                N_FEATURES, N_ITEMS, surrogate=name, centred=centred, row_norm=world.largest_norm
+            )
+            gain = learn(ranker, world, rounds=2000).average_score - random.average_score
+            assert sign * gain > 0.02
+    with pytest.raises(InvalidInput, match="`centred` of Descent must be true or false, got 1"):
+        Descent(N_FEATURES, N_ITEMS, centred=1)  # type: ignore[arg-type]
 
 
 def test_every_pass_meets_every_query_once_in_another_order():

@@ -121,6 +121,31 @@ def test_models_of_before_are_still_read(letor, tmp_path):
         assert row["ranking"] == np.argsort(-scores, kind="stable").tolist()
 
 
+def test_all_that_is_shown_is_used(letor):
+    def score(*arguments):
+        return json.loads(run("learn", letor, *arguments, "--rounds", 300, "--json").stdout)
+
+    for surrogate in ("kl", "ranksvm"):
+        given = [score("--surrogate", surrogate, "--top", k)["average_score"] for k in (2, 3, 5)]
+        assert len(set(given)) == 3
+        by_name = score("--surrogate", surrogate, "--set", "ranker.k=5")["average_score"]
+        assert by_name == given[-1]
+    random = run("learn", letor, "--ranker", "random", "--top", 5, "--json", code=2)
+    assert "RandomLists, which learns from the relevance of no document" in random.stderr
+
+
+def test_options_of_surrogates(letor):
+    def curve(*more):
+        arguments = ["--surrogate", "ordinal", "--rounds", 300, "--json", *more]
+        record = json.loads(run("learn", letor, *arguments).stdout)
+        return record["curve"], record["options"]
+
+    told, options = curve("--set", "surrogate.max_grade=1")
+    assert options["surrogate"] == {"name": "ordinal", "max_grade": 1}
+    assert curve()[0] == told  # the top grade of the file
+    assert curve("--set", "surrogate.max_grade=4")[0] != told
+
+
 def test_what_learns_nothing_has_no_model(letor, tmp_path):
     model = tmp_path / "model.npz"
     result = run("learn", letor, "--ranker", "random", "--model", model, code=2)
@@ -150,7 +175,17 @@ def test_passes_count_queries(letor):
     [
         (["--ranker", "rtop"], "Did you mean 'rtopk'?"),
         (["--surrogate", "listnet"], "needs the relevance of all"),
-        (["--surrogate", "ranksvm", "--top", 1], "shows only 1"),
+        (["--surrogate", "ranksvm", "--top", 1], "the surrogate ranksvm must be an integer of at"),
+        (["--top", 7], "`k` of Top must be an integer between 1 and n_items=6, got 7"),
+        (["--top", 3, "--set", "ranker.k=2"], "must be the top 3 shown, got 2"),
+        (["--ranker", "slam", "--top", 5], "learns from the relevance of every document, got 5"),
+        (
+            ["--surrogate", "ordinal", "--set", "surrogate.max_grades=4"],
+            "An option of Ordinal must be one of max_grade, got 'max_grades'. Did you mean",
+        ),
+        (["--surrogate", "logistic", "--set", "surrogate.max_grade=.5"], "must be at least 1"),
+        (["--surrogate", "kl", "--set", "surrogate.eps=1"], "An option of UnnormalisedKL must be"),
+        (["--ranker", "slam", "--set", "surrogate.eps=1"], "An option of SLAMPerceptron must be"),
         (["--rounds", 0], "rounds must be an integer of at least 1"),
         (["--rounds", 5, "--passes", 5], "At most one of --rounds and --passes"),
         (["--set", "ranker.rates=3"], "An option of ContextualRTopK must be one of"),

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.contracts import Feedback, Query
 from keyhole.errors import FeedbackTooSmall, InvalidInput, NotObservable
+from keyhole.rankers.contextual import ContextualRTopK
 from keyhole.surrogates import (
     SURROGATES,
     interaction_order,
@@ -155,6 +157,69 @@ def test_top_k_with_one_item_is_top_one(name):
         general = top_k(loss, SCORES, ranking, values, k=1, **options)
         own = top_one(loss, SCORES, ranking, values, guess=np.zeros(4), **options)
         np.testing.assert_allclose(general, own, atol=1e-12)
+
+
+def outcomes(ranker, query):
+    """Return one impression per list that can be shown, and the probability of each."""
+    found: dict[Any, Any] = {}
+    for t in range(2000):
+        impression = ranker.rank(query, round=t)
+        found.setdefault((impression.explored, tuple(impression.ranking)), impression)
+    m = query.n_items
+    n_drawn = min(ranker.depth, m) if ranker.params.lifted else m
+    assert len(found) == 1 + math.perm(m, n_drawn)
+    chances = {False: 1 - GAMMA, True: GAMMA / math.perm(m, n_drawn)}
+    return [(impression, chances[impression.explored]) for impression in found.values()]
+
+
+def centred(x):
+    return x - x.mean()
+
+
+@pytest.mark.parametrize("exploration", ["uniform", "lifted"])
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("name", ["kl", "squared", "smooth_dcg", "ranksvm"])
+def test_rankers_step_along_the_gradient_whatever_they_see(name, k, exploration):
+    """Documents are the unit vectors, so weights are scores; the weights change before feedback."""
+    loss, later = ALL[name], np.array([-0.2, 0.5, 0.3, 1.1])
+    if k < loss.order:
+        with pytest.raises(InvalidInput, match=f"`k` of ContextualRTopK .* at least {loss.order}"):
+            ContextualRTopK(4, 4, surrogate=loss, k=k)
+        return
+    for is_centred, less_mean in ((False, np.asarray), (True, centred)):
+        ranker = ContextualRTopK(
+            4, 4, surrogate=loss, k=k, mix=GAMMA, exploration=exploration, step="fixed", rate=1.0,
+            centred=is_centred,
+        )  # fmt: skip
+        for m in (4, 3, 1):  # R32: a list shorter than k is seen whole
+            ranker.state.weights[:] = SCORES
+            mean = np.zeros(4)
+            for impression, chance in outcomes(ranker, Query(m, np.eye(4)[:m])):
+                ranker.state.weights[:] = later
+                values = RELEVANCE[impression.ranking].copy()
+                values[k:] = np.nan
+                ranker.update(impression, Feedback(values))
+                mean += chance * (later - ranker.state.weights)
+            truth = less_mean(loss.gradient(less_mean(later[:m]), RELEVANCE[:m]))
+            np.testing.assert_allclose(mean[:m], truth, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("name", ["kl", "squared", "hinge", "pairwise_squared"])
+def test_a_term_divided_by_its_own_probability_varies_less(name, k):
+    """Lemma 25 divides by that of the whole top, and greedy tops then weigh next to nothing."""
+    loss, own, whole = ALL[name], 0.0, 0.0
+    for ranking, chance in rankings(4):
+        values = np.where(np.arange(4) < k, RELEVANCE[ranking], np.nan)
+        given = top_k(loss, SCORES, ranking, values, k=k, gamma=GAMMA)
+        own += chance * (given**2).sum()
+        known = loss.gradient(SCORES, np.zeros(4))
+        terms = sum(
+            part(loss, item, RELEVANCE[item]) - part(loss, item, 0.0) for item in ranking[:k]
+        )
+        share = math.comb(3, k - 1) * set_propensity(GREEDY, ranking, k, GAMMA, 1.0)
+        whole += chance * ((known + terms / share) ** 2).sum()
+    assert own < whole
 
 
 def test_listnet_can_be_estimated_from_all_but_one_only_on_two_grades():

@@ -214,7 +214,7 @@ def test_perceptrons_stop_making_mistakes_on_separable_lists():
         assert len(rounds_of) <= perceptrons.separable_bound(world.margin, constant)
         assert np.count_nonzero(rounds_of >= rounds // 2) <= 1
         assert loss < 5.0
-    slow, loss = _mistakes(Descent(20, 20, rate=0.01), world, rounds // 4)
+    slow, loss = _mistakes(Descent(20, 20, step="power", rate=0.01), world, rounds // 4)
     assert len(slow) > 1_000
     assert loss > 15.0
 

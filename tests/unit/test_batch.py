@@ -301,7 +301,7 @@ def test_the_theory_sets_strength_and_rate():
     assert ranker.regularisation_ == pytest.approx(lam)
     online = BatchRanker(method="online", radius=2.0, regularisation=0.0).fit(X, y, groups)
     rate = generalisation.best_rate(2.0, 2.0, norm, 25)
-    descent = Descent(4, 5, step="fixed", rate=rate, radius=2.0)
+    descent = Descent(4, 5, step="fixed", rate=rate, radius=2.0, centred=False)
     assert (
         online.coef_.tolist() == average_weights(descent, Queries(X, y, starts), rounds=25).tolist()
     )

@@ -29,7 +29,7 @@ SLAMS = {
     f"slam {name} {weights}": SLAM(name, weights=weights)
     for name in ("AP", "NDCG", "NDCG@3")
     for weights in ("average", "index")
-}
+} | {"slam NDCG@3 by grades": SLAM("NDCG@3", margin="grades")}
 ALL: dict[str, Any] = {
     name: surrogate(name, **OPTIONS.get(name, {})) for name in SURROGATES if name != "slam"
 } | SLAMS
@@ -80,10 +80,11 @@ def slam_weights(name, R, within):
     return weights / (weights.sum() or 1)
 
 
-def slam(s, R, weights):
+def slam(s, R, weights, margin="unit"):
     total = 0.0
     for i in range(len(s)):
-        lower = [1 + s[j] - s[i] for j in range(len(s)) if R[j] < R[i]]
+        margins = np.ones(len(s)) if margin == "unit" else R[i] - R
+        lower = [margins[j] + s[j] - s[i] for j in range(len(s)) if R[j] < R[i]]
         total += weights[i] * max([0.0, *lower])
     return total
 
@@ -92,7 +93,7 @@ def slam_by_definition(loss, s, R):
     weights = slam_weights(loss.measure.label, R, None)
     if loss.weights == "average":
         weights = np.array([weights[grade == R].mean() for grade in R])
-    return slam(s, R, weights)
+    return slam(s, R, weights, loss.margin)
 
 
 def lists(seed, n, largest=7, n_grades=4, spread=1.5):

@@ -3,7 +3,9 @@
 LISTS = """
 import hashlib
 import numpy as np
-from keyhole.surrogates import SURROGATES, surrogate, top_one, top_two
+from keyhole.surrogates import (
+    SURROGATES, inclusion_kernel, surrogate, surrogate_work, top_one, top_two
+)
 digest, rng = hashlib.sha256(), np.random.default_rng(0)
 for name in SURROGATES:
     loss = surrogate(name, **({"max_grade": 3} if name in ("logistic", "ordinal") else {}))
@@ -17,6 +19,12 @@ for name in SURROGATES:
             digest.update(top_one(loss, **shown, guess=R / 2).tobytes())
         elif loss.order == 2:
             digest.update(top_two(loss, **shown).tobytes())
+        if loss.order is not None:
+            out, law = np.empty(m), (5, 0.3, 1.0)
+            inclusion_kernel(loss)(
+                loss.params(m), s, ranking, R[ranking], ranking, *law, out, surrogate_work(m)
+            )
+            digest.update(out.tobytes())
 print(digest.hexdigest())
 """
 

@@ -66,7 +66,8 @@ class Averaged(ContextualRanker):
     --------
     >>> from keyhole.contracts import Feedback, Query
     >>> from keyhole.rankers.contextual import Descent
-    >>> ranker = Averaged(Descent(1, 2, surrogate="squared", rate=0.25, step="fixed"))
+    >>> steps = {"step": "fixed", "rate": 0.25, "centred": False}
+    >>> ranker = Averaged(Descent(1, 2, surrogate="squared", **steps))
     >>> for _ in range(2):
     ...     impression = ranker.rank(Query(2, np.array([[1.0], [0.0]])))
     ...     ranker.update(impression, Feedback(np.array([1.0, 0.0])))

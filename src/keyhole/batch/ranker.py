@@ -194,7 +194,7 @@ class BatchRanker:
         rate = generalisation.best_rate(steepness, ball.radius, norm, risk.n_queries)
         descent = Descent(
             risk.n_features, risk.n_items, surrogate=risk.surrogate, step="fixed", rate=rate,
-            radius=ball.radius,
+            radius=ball.radius, centred=False,
         )  # fmt: skip
         world = Queries(risk.features, risk.relevance, risk.starts)
         weights = average_weights(descent, world, rounds=risk.n_queries, seed=self.seed)

@@ -249,7 +249,7 @@ def _averaged(
         rate = bounds.smooth_rate(curvature, ball.radius, norm, risk.n_queries, avoidable)
     descent = Descent(
         risk.n_features, risk.n_items, surrogate=built.loss, step="fixed", rate=rate,
-        radius=ball.radius,
+        radius=ball.radius, centred=False,
     )  # fmt: skip
     world = Queries(risk.features, risk.relevance, risk.starts)
     return average_weights(descent, world, rounds=risk.n_queries, seed=run)

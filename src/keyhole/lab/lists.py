@@ -1,6 +1,7 @@
 """Learning on query-document lists, described by names and numbers."""
 
 import hashlib
+import math
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from dataclasses import asdict, dataclass, field, replace
@@ -13,7 +14,7 @@ import numpy as np
 
 from keyhole.contracts import Measure, Reveal, World
 from keyhole.data import QuerySet, read_letor
-from keyhole.errors import check_choice, check_integer
+from keyhole.errors import InvalidInput, check_choice, check_integer
 from keyhole.game import n_cores, play_runs
 from keyhole.lab.results import Axes, Curve
 from keyhole.lab.spec import DATA_PREFIX, DataMissing, check_fields, check_options, data_folder
@@ -22,6 +23,8 @@ from keyhole.measures import measure as named_measure
 from keyhole.rankers.contextual import CONTEXTUAL_RANKERS, ContextualRanker
 from keyhole.reveals import Top
 from keyhole.streaming import LetorStream
+from keyhole.surrogates import SURROGATES, Surrogate
+from keyhole.surrogates import surrogate as named_surrogate
 from keyhole.worlds.generated import Graded, Separable
 from keyhole.worlds.queries import Queries
 
@@ -35,7 +38,8 @@ class ListSpec:
 
     ``world`` is ``separable``, ``graded`` (with a ``shape`` among its options, or none),
     ``data:FOLDER`` or the paths of LETOR files; ``greedy`` draws the lists that would have been
-    shown without exploring in place of those that were.
+    shown without exploring in place of those that were. A ``surrogate`` among the options of the
+    ranker is a name, or a mapping of its ``name`` and its own options.
     """
 
     ranker: str = "rtopk"
@@ -87,7 +91,9 @@ class BuiltLists:
     def ranker(self, run: int) -> ContextualRanker:
         """Return the ranker of a run."""
         spec = self.spec
-        return make_ranker(spec.ranker, self.world, spec.ranker_options, seed=spec.seed, run=run)
+        return make_ranker(
+            spec.ranker, self.world, spec.ranker_options, top=spec.top, seed=spec.seed, run=run
+        )
 
 
 def row_norm(world: World | LetorStream) -> float:
@@ -97,22 +103,52 @@ def row_norm(world: World | LetorStream) -> float:
     return world.row_norm if isinstance(world, Graded) else world.largest_norm(_MEASURED)  # type: ignore[attr-defined]
 
 
+def make_surrogate(given: str | dict[str, Any], world: World | LetorStream) -> Surrogate:
+    """Return a surrogate for the lists of a world, told their top grade where it can be.
+
+    ``given`` is its name, or a mapping of its ``name`` and its options.
+    """
+    options = {"name": given} if isinstance(given, str) else dict(given)
+    name = options.pop("name")
+    cls = SURROGATES[check_choice(name, "surrogate", SURROGATES)]
+    if "max_grade" in check_options(cls, options):
+        options = {"max_grade": max(math.ceil(world.max_grade), 1), **options}
+    return named_surrogate(name, **options)
+
+
 def make_ranker(
     name: str,
     world: World | LetorStream,
     options: dict[str, Any],
     *,
+    top: int | None = None,
     seed: int,
     run: int = 0,
 ) -> ContextualRanker:
-    """Return a ranker for the lists of a world, told their grades and norms where it can be."""
+    """Return a ranker for the lists of a world, told their grades and norms where it can be.
+
+    ``top`` documents are to be revealed of each list: it must be able to use them all.
+    """
     cls = CONTEXTUAL_RANKERS[check_choice(name, "ranker", CONTEXTUAL_RANKERS)]
-    known = check_options(cls, options)
+    known, options = check_options(cls, options), dict(options)
+    if "surrogate" in known:
+        options["surrogate"] = make_surrogate(options.get("surrogate", known["surrogate"]), world)
     if "max_grade" in known:
-        options = {"max_grade": max(world.max_grade, 1.0), **options}
+        options.setdefault("max_grade", max(world.max_grade, 1.0))
     if "row_norm" in known and "row_norm" not in options:
-        options = {"row_norm": row_norm(world), **options}
-    return cls(world.n_features, world.n_items, seed=seed, run=run, **options)
+        options["row_norm"] = row_norm(world)
+    if top is not None and "k" in known and options.setdefault("k", top) != top:
+        raise InvalidInput(
+            f"`k` of {cls.__name__} must be the top {top} shown, got {options['k']}."
+        )
+    ranker = cls(world.n_features, world.n_items, seed=seed, run=run, **options)
+    if top is not None and "k" not in known:
+        learns = "every document" if ranker.depth else "no document"
+        raise InvalidInput(
+            f"top must not be given for {cls.__name__}, which learns from the relevance of "
+            f"{learns}, got {top}."
+        )
+    return ranker
 
 
 def data_files(world: str) -> list[Path]:

@@ -21,6 +21,7 @@ from keyhole.surrogates.estimators import (
     top_two_kernel,
 )
 from keyhole.surrogates.hinge import Hinge
+from keyhole.surrogates.inclusion import inclusion_kernel
 from keyhole.surrogates.interactions import interaction_order
 from keyhole.surrogates.kl import UnnormalisedKL
 from keyhole.surrogates.listnet import ListNet
@@ -108,6 +109,7 @@ __all__ = [
     "UnnormalisedKL",
     "annealed_eps",
     "doubly_robust_kernel",
+    "inclusion_kernel",
     "interaction_order",
     "ordered_propensity",
     "set_propensity",

@@ -2,12 +2,12 @@
 
 :func:`top_one`, :func:`top_two` and :func:`top_k` take a list as it was shown. Rankers use the
 kernels that :func:`top_one_kernel`, :func:`doubly_robust_kernel` and :func:`top_two_kernel`
-assemble from a surrogate's own; these take the propensity, which travels with the impression.
+assemble from a surrogate's own; these take the propensity, which travels with the impression. Where
+more items are seen than a term needs, they use those of :mod:`keyhole.surrogates.inclusion`.
 """
 
 from collections.abc import Callable, Iterator
 from itertools import combinations
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from keyhole.errors import (
 )
 from keyhole.sorting import sort_descending, sort_work
 from keyhole.surrogates.base import Surrogate, check_scores, surrogate_work
-from keyhole.surrogates.propensities import set_propensity
+from keyhole.surrogates.propensities import inclusion_chance, mixed, set_propensity
 
 
 def _top_one(known: Any, part: Any) -> Callable[..., None]:
@@ -89,25 +89,26 @@ def _top_two(pair: Any) -> Callable[..., None]:
 def top_one_kernel(surrogate: Surrogate) -> Callable[..., None]:
     """Return the kernel (params, scores, ranking, values, propensity, out, work) of top_one."""
     if surrogate.parts is None:
-        raise _not_observable(surrogate, 1)
+        raise not_observable(surrogate, 1)
     return assemble(_top_one, *surrogate.parts)
 
 
 def doubly_robust_kernel(surrogate: Surrogate) -> Callable[..., None]:
     """Return the kernel of top_one with a guess, which comes after the propensity."""
     if surrogate.parts is None:
-        raise _not_observable(surrogate, 1)
+        raise not_observable(surrogate, 1)
     return assemble(_doubly_robust, surrogate.kernel.gradient, surrogate.parts.part)
 
 
 def top_two_kernel(surrogate: Surrogate) -> Callable[..., None]:
     """Return the kernel (params, scores, ranking, values, propensity, out, work) of top_two."""
     if surrogate.pairs is None:
-        raise _not_observable(surrogate, 2)
+        raise not_observable(surrogate, 2)
     return assemble(_top_two, *surrogate.pairs)
 
 
-def _not_observable(surrogate: Surrogate, k: int) -> NotObservable:
+def not_observable(surrogate: Surrogate, k: int) -> NotObservable:
+    """Return the error of a surrogate whose terms need more than k items."""
     needs = "all items" if surrogate.order is None else f"{surrogate.order} at a time"
     return NotObservable(
         f"surrogate must have a gradient made of terms of {k} item{'s'[: k - 1]}, but that of "
@@ -150,6 +151,13 @@ class _Shown:
         gamma = check_number(gamma, "`gamma`", above=0.0, at_most=1.0)
         scale = check_number(mismatch_scale, "`mismatch_scale`", above=0.0)
         self.propensity = float(set_propensity(best, self.ranking, self.depth, gamma, scale))
+        self.law, self.greedy_top = (gamma, scale), set(best[: self.depth].tolist())
+
+    def inclusion(self, places: tuple[int, ...]) -> float:
+        """Return the probability that the items at some places of the top are on top together."""
+        match = self.greedy_top.issuperset(self.ranking[list(places)].tolist())
+        chance = inclusion_chance(self.n_items, self.depth, len(places))
+        return float(mixed(match, chance, *self.law))
 
     def _sorted(self) -> IntArray:
         order = np.empty(self.n_items, np.int64)
@@ -273,8 +281,10 @@ def top_k(
     -----
     Lemma 25 of [T16] for any k. Its terms are made by inclusion and exclusion: that of a set S of
     items is the alternating sum of the gradients with the relevances outside a subset of
-    S set to 0; each belongs in equal shares to the sets of k items that contain S. The
-    term of the empty set is known and not divided by the propensity.
+    S set to 0, divided by the probability that all of S is on top. Of all weights by the
+    top that leave a term unbiased this one has the least second moment (Cauchy-Schwarz); the
+    lemma's, which divide by the probability of the whole top, hardly use what greed shows. The
+    term of the empty set is known and not divided.
 
     Examples
     --------
@@ -290,7 +300,7 @@ def top_k(
         k=k, gamma=gamma, greedy=greedy, mismatch_scale=mismatch_scale,
     )  # fmt: skip
     if surrogate.order is not None and surrogate.order > shown.depth < shown.n_items:
-        raise _not_observable(surrogate, k)
+        raise not_observable(surrogate, k)
     at: dict[tuple[int, ...], FloatArray] = {}
     for places in _subsets(shown.depth):
         grades = np.zeros(shown.n_items)
@@ -300,8 +310,7 @@ def top_k(
     for places in _subsets(shown.depth):
         signs = [(subset, (-1.0) ** (len(places) - len(subset))) for subset in at]
         term = sum(sign * at[subset] for subset, sign in signs if set(subset) <= set(places))
-        shares = comb(shown.n_items - len(places), shown.depth - len(places))
-        out += term / (shares * shown.propensity) if places else at[()]
+        out += term / shown.inclusion(places)
     return out
 
 

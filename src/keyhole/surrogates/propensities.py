@@ -24,7 +24,17 @@ def set_chance(n_items: int, k: int) -> float:
 
 
 @kernel
-def _mixed(match: bool, chance: float, gamma: float, mismatch_scale: float) -> float:
+def inclusion_chance(n_items: int, k: int, n_chosen: int) -> float:
+    """Return the chance that ``n_chosen`` given items are all among k random ones (k' of R32)."""
+    depth, chance = min(k, n_items), 1.0
+    for one in range(n_chosen):
+        chance *= max(0.0, depth - one) / (n_items - one)
+    return chance
+
+
+@kernel
+def mixed(match: bool, chance: float, gamma: float, mismatch_scale: float) -> float:
+    """Return the probability of what greed shows (``match``) or not, and chance with ``chance``."""
     return (1.0 - gamma) + gamma * chance if match else mismatch_scale * gamma * chance
 
 
@@ -53,7 +63,7 @@ def ordered_propensity(
     match = True
     for position in range(min(k, n_items)):
         match = match and ranking[position] == greedy[position]
-    return _mixed(match, ordered_chance(n_items, k), gamma, mismatch_scale)
+    return mixed(match, ordered_chance(n_items, k), gamma, mismatch_scale)
 
 
 @kernel
@@ -80,4 +90,4 @@ def set_propensity(greedy: Any, ranking: Any, k: int, gamma: float, mismatch_sca
         for place in range(depth):
             found = found or greedy[place] == ranking[position]
         match = match and found
-    return _mixed(match, set_chance(n_items, k), gamma, mismatch_scale)
+    return mixed(match, set_chance(n_items, k), gamma, mismatch_scale)

@@ -12,14 +12,20 @@ from keyhole.sorting import sort_descending
 from keyhole.surrogates.base import Surrogate, SurrogateKernel
 
 _WEIGHTS = ("average", "index")
+_MARGINS = ("unit", "grades")
 
 
 class SLAMParams(NamedTuple):
-    """Discount of each position, zero beyond the cutoff, and which weights to use."""
+    """Discount of each position, zero beyond the cutoff, and which weights and margins to use.
+
+    The margin of a pair is ``unit`` plus ``by_grade`` for each grade between the two.
+    """
 
     discounts: Any
     binary: bool
     average: bool
+    unit: float
+    by_grade: float
 
 
 @kernel
@@ -37,6 +43,13 @@ def _sort_grades(params: Any, relevance: Any, work: Any) -> float:
     for position in range(n_items):
         norm += gains[order[position]] * params.discounts[position]
     return norm
+
+
+@kernel
+def _fill_levels(params: Any, scores: Any, relevance: Any, out: Any) -> None:
+    """Fill ``out`` with levels of which hinges are ``unit`` plus a difference."""
+    for item in range(scores.shape[0]):
+        out[item] = scores[item] - params.by_grade * relevance[item]
 
 
 @kernel
@@ -60,7 +73,8 @@ def _mean_discount(params: Any, begin: int, end: int) -> float:
 @kernel
 def _value(params: Any, scores: Any, relevance: Any, work: Any) -> float:
     norm = _sort_grades(params, relevance, work)
-    order, total = work.order, 0.0
+    levels, order, total = work.extra[: scores.shape[0]], work.order, 0.0
+    _fill_levels(params, scores, relevance, levels)
     end, best = scores.shape[0], -1  # the best scored item of all lower grades
     while end > 0 and norm > 0.0:
         begin = first_of_grade(relevance, order, end)
@@ -69,9 +83,9 @@ def _value(params: Any, scores: Any, relevance: Any, work: Any) -> float:
             item = order[position]
             discount = mean if params.average else params.discounts[position]
             if best >= 0:
-                hinge = 1.0 + scores[best] - scores[item]
+                hinge = params.unit + levels[best] - levels[item]
                 total += work.gains[item] * discount / norm * max(0.0, hinge)
-        best = best_of(scores, order, begin, end, best)
+        best = best_of(levels, order, begin, end, best)
         end = begin
     return total
 
@@ -81,7 +95,8 @@ def _gradient(params: Any, scores: Any, relevance: Any, out: Any, work: Any) -> 
     for item in range(scores.shape[0]):
         out[item] = 0.0
     norm = _sort_grades(params, relevance, work)
-    order = work.order
+    levels, order = work.extra[: scores.shape[0]], work.order
+    _fill_levels(params, scores, relevance, levels)
     end, best = scores.shape[0], -1
     while end > 0 and norm > 0.0:
         begin = first_of_grade(relevance, order, end)
@@ -89,11 +104,11 @@ def _gradient(params: Any, scores: Any, relevance: Any, out: Any, work: Any) -> 
         for position in range(begin, end):
             item = order[position]
             discount = mean if params.average else params.discounts[position]
-            if best >= 0 and 1.0 + scores[best] - scores[item] > 0.0:  # Eq. 2.13
+            if best >= 0 and params.unit + levels[best] - levels[item] > 0.0:  # Eq. 2.13
                 weight = work.gains[item] * discount / norm
                 out[item] -= weight
                 out[best] += weight
-        best = best_of(scores, order, begin, end, best)
+        best = best_of(levels, order, begin, end, best)
         end = begin
 
 
@@ -122,6 +137,9 @@ class SLAM(Surrogate):
     weights
         ``average``: items of one grade share their weights. ``index``: the earlier item has
         the larger weight.
+    margin
+        ``unit``: 1 for every pair. ``grades``: R_i - R_j, so that j is that of the largest
+        s_j - R_j.
 
     Notes
     -----
@@ -131,10 +149,15 @@ class SLAM(Surrogate):
     score would lose convexity (R14), hence the average by default. A list without a relevant
     item has loss 0. Weights add up to 1, so the Lipschitz constant is 2.
 
+    Margins by grade are not in [T16] but in its author's own code. For whole grades they are at
+    least 1, so the loss is still an upper bound; for grades less than 1 apart it is none.
+
     Examples
     --------
     >>> SLAM("AP").value([0.0, 0.0, 0.0], [0, 1, 1])
     1.0
+    >>> SLAM("AP", margin="grades").value([0.0, 0.0], [0, 3])
+    3.0
     >>> SLAM("AP").gradient([0.0, -1.0, 0.0], [0, 1, 1]).tolist()
     [1.0, -0.5, -0.5]
     """
@@ -142,9 +165,16 @@ class SLAM(Surrogate):
     name: ClassVar[str] = "slam"
     kernel: ClassVar[SurrogateKernel] = SurrogateKernel(_value, _gradient)
 
-    def __init__(self, measure: str | Measure = "NDCG", *, weights: str = "average") -> None:
+    def __init__(
+        self,
+        measure: str | Measure = "NDCG",
+        *,
+        weights: str = "average",
+        margin: str = "unit",
+    ) -> None:
         self.measure = _weighted_by(measure)
         self.weights = check_choice(weights, "`weights` of SLAM", _WEIGHTS)
+        self.margin = check_choice(margin, "`margin` of SLAM", _MARGINS)
 
     @property
     def max_grade(self) -> float:
@@ -156,6 +186,8 @@ class SLAM(Surrogate):
             self.measure.weights(max_items),
             self.measure.name == "AP",
             self.weights == "average",
+            1.0 if self.margin == "unit" else 0.0,
+            1.0 if self.margin == "grades" else 0.0,
         )
 
     def mistake_scale(self, n_items: int, *, max_grade: float = 1.0) -> float:
@@ -178,7 +210,7 @@ class SLAM(Surrogate):
         return math.sqrt(2.0)
 
     def _loss_range(self, n_items: int, max_grade: float, max_score: float) -> float:
-        return 1.0 + 2.0 * max_score
+        return (1.0 if self.margin == "unit" else max_grade) + 2.0 * max_score
 
 
 def _weighted_by(name: str | Measure) -> Measure:

@@ -8,8 +8,8 @@ import numpy as np
 from keyhole.compiled import kernel
 from keyhole.contracts import Query, Ranker
 from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
-from keyhole.rankers.contextual.linear import ADAGRAD, FIXED, POWER, Step
-from keyhole.rankers.contextual.vectors import linear_scores
+from keyhole.rankers.contextual.linear import ADAGRAD, FIXED, POWER, Step, centre, descend
+from keyhole.rankers.contextual.vectors import chain, linear_scores
 from keyhole.sorting import sort_descending
 from keyhole.surrogates.base import SurrogateWork, surrogate_work
 
@@ -30,6 +30,7 @@ class LinearWork(NamedTuple):
     """Scratch memory."""
 
     scores: Any
+    centred: Any
     rounded: Any
     gradient: Any
     relevance: Any
@@ -48,6 +49,7 @@ def linear_init(params: Any, n_items: int, n_features: int) -> LinearState:
 def linear_work(params: Any, n_items: int) -> LinearWork:
     """Allocate the scratch memory for lists of up to ``n_items``."""
     return LinearWork(
+        np.empty(n_items),
         np.empty(n_items),
         np.empty(params.n_features, np.float32),
         np.empty(n_items),
@@ -73,14 +75,30 @@ def rank_greedily(params: Any, state: Any, features: Any, out: Any, work: Any) -
     sort_descending(work.scores[: features.shape[0]], out, work.surrogate.sort)
 
 
+@kernel
+def step_down(params: Any, state: Any, draw: Any, features: Any, gradient: Any, work: Any) -> None:
+    """Step down a gradient by score, of the features as they are or less the mean of their list."""
+    centre(params.step, gradient, gradient)
+    chain(features, gradient, work.descent)
+    descend(params.step, draw.round, work.descent, state.weights, state.squares)
+
+
 def step_of(
-    name: str, step: str, rate: float, power: float, row_norm: float, radius: float | None
+    name: str,
+    step: str,
+    rate: float,
+    power: float,
+    row_norm: float,
+    radius: float | None,
+    centred: bool,
 ) -> Step:
     """Return the step that options describe, or raise.
 
     Scores are the same for features divided by ``row_norm`` and weights multiplied by it; the
     step is that of a game so scaled, in which no document has a norm above 1.
     """
+    if not isinstance(centred, bool):
+        raise InvalidInput(f"`centred` of {name} must be true or false, got {centred!r}.")
     kind = _STEPS[check_choice(step, f"`step` of {name}", _STEPS)]
     row_norm = check_number(row_norm, f"`row_norm` of {name}", above=0.0)
     return Step(
@@ -89,6 +107,7 @@ def step_of(
         / (row_norm if kind == ADAGRAD else row_norm**2),
         check_number(power, f"`power` of {name}", at_least=0.0),
         math.inf if radius is None else check_number(radius, f"`radius` of {name}", above=0.0),
+        centred,
     )
 
 

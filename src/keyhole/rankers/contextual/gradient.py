@@ -12,10 +12,10 @@ from keyhole.rankers.contextual.base import (
     linear_work,
     rank_greedily,
     score_list,
+    step_down,
     step_of,
 )
-from keyhole.rankers.contextual.linear import Step, descend
-from keyhole.rankers.contextual.vectors import chain
+from keyhole.rankers.contextual.linear import Step, centre
 from keyhole.surrogates import Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 
@@ -57,12 +57,12 @@ def _update_by(gradient_of: Any) -> Callable[..., None]:
         work: Any,
     ) -> None:
         n_items = ranking.shape[0]
-        scores, relevance = work.scores[:n_items], work.relevance[:n_items]
+        scores, relevance = work.centred[:n_items], work.relevance[:n_items]
         gradient = work.gradient[:n_items]
+        centre(params.step, work.scores[:n_items], scores)
         by_item(ranking, values, relevance)
         gradient_of(params.surrogate, scores, relevance, gradient, work.surrogate)
-        chain(features, gradient, work.descent)
-        descend(params.step, draw.round, work.descent, state.weights, state.squares)
+        step_down(params, state, draw, features, gradient, work)
 
     return update
 
@@ -77,17 +77,25 @@ class Descent(ContextualRanker):
     surrogate
         A name of SURROGATES; ``listnet`` by default.
     step, rate, power
-        ``power`` (default): rate * t^-power, by default 3 / sqrt(t) for documents of norm 1
-        (the papers' is 0.01 / sqrt(t)); ``fixed``; or ``adagrad``.
+        ``adagrad`` (default, as in RTop-kF); ``power``: rate * t^-power (the papers' is
+        rate=0.01, power=0.5 for documents of norm 1); or ``fixed``.
     row_norm
         The largest norm of a document: steps are made smaller by it (AdaGrad's) or its square, so
         that a rate means the same whatever the scale of the features.
     radius
         Project the weights onto the ball of this radius. None: do not.
+    centred
+        Learn from the features of a document less their mean over its list (default). That
+        changes no ranking, for all scores of a list shift alike, but a surrogate that judges
+        documents one by one (``hinge``, ``poisson``, ``kl``, ``squared``, ...) does not shift with
+        them. Without it a list of mostly irrelevant documents lowers the weight of whatever
+        documents have in common, and what is learnt first may be worse than random lists
+        (docs/contextual.md). ``False``: as in the papers.
 
     Notes
     -----
-    The full-feedback baseline of section 3.3 of [T16].
+    The full-feedback baseline of section 3.3 of [T16]. Centred, it is the same algorithm on
+    lists whose documents have mean zero and norms of at most twice ``row_norm``.
 
     Examples
     --------
@@ -106,11 +114,12 @@ class Descent(ContextualRanker):
         n_items: int,
         *,
         surrogate: str | Surrogate = "listnet",
-        step: str = "power",
-        rate: float = 3.0,
+        step: str = "adagrad",
+        rate: float = 0.3,
         power: float = 0.5,
         row_norm: float = 1.0,
         radius: float | None = None,
+        centred: bool = True,
         seed: int = 0,
         run: int = 0,
     ) -> None:
@@ -123,7 +132,7 @@ class Descent(ContextualRanker):
         )
         self.params = DescentParams(
             self.n_features,
-            step_of(type(self).__name__, step, rate, power, row_norm, radius),
+            step_of(type(self).__name__, step, rate, power, row_norm, radius, centred),
             self.surrogate.params(self.n_items),
         )
 

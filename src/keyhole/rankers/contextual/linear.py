@@ -9,12 +9,28 @@ FIXED, POWER, ADAGRAD = 0, 1, 2
 
 
 class Step(NamedTuple):
-    """How far to go: kind, scale, and exponent of the round for POWER; radius of the ball."""
+    """How far to go: kind, scale, and exponent of the round for POWER; radius of the ball.
+
+    ``centred``: features, and so scores, count less their mean over the list.
+    """
 
     kind: int
     scale: float
     power: float
     radius: float
+    centred: bool
+
+
+@kernel
+def centre(step: Step, given: Any, out: Any) -> None:
+    """Fill ``out`` with scores, or slopes by score: less their mean if features are centred."""
+    mean = 0.0
+    if step.centred:
+        for item in range(given.shape[0]):
+            mean += given[item]
+        mean /= given.shape[0]
+    for item in range(given.shape[0]):
+        out[item] = given[item] - mean
 
 
 @kernel

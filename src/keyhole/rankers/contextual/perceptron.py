@@ -26,6 +26,8 @@ class PerceptronParams(NamedTuple):
 
     n_features: int
     rate: float
+    power: float
+    by_loss: bool
     surrogate: Any
     measure: MeasureParams
 
@@ -54,12 +56,16 @@ def _update_by(gradient_of: Any, prepare: Any, score: Any) -> Callable[..., None
         gradient, gains = work.gradient[:n_items], work.keys[:n_items]
         by_item(ranking, values, relevance)
         offset, norm = prepare(params.measure, relevance, gains, work.surrogate)
-        if score(params.measure, gains, offset, norm, ranking) == 0.0:
+        loss = score(params.measure, gains, offset, norm, ranking)
+        if loss == 0.0:
             return
         gradient_of(params.surrogate, scores, relevance, gradient, work.surrogate)
         chain(features, gradient, work.descent)
+        rate = params.rate * (draw.round + 1.0) ** -params.power
+        if params.by_loss:
+            rate *= loss
         for column in range(state.weights.shape[0]):
-            state.weights[column] -= params.rate * work.descent[column]
+            state.weights[column] -= rate * work.descent[column]
 
     return update
 
@@ -75,7 +81,14 @@ def induced_loss(name: str, measure: str | Measure) -> Measure:
 
 
 class _Perceptron(ContextualRanker):
-    def _set_up(self, measure: str | Measure, rate: float, chosen: Surrogate) -> None:
+    def _set_up(
+        self,
+        measure: str | Measure,
+        rate: float,
+        chosen: Surrogate,
+        power: float,
+        by_loss: bool = False,
+    ) -> None:
         name = type(self).__name__
         loss = induced_loss(name, measure)
         update = assemble(_update_by, chosen.kernel.gradient, *loss.kernel)
@@ -83,8 +96,15 @@ class _Perceptron(ContextualRanker):
             linear_init, linear_work, show_greedily, update, rank_greedily, score_list
         )
         self.rate = check_number(rate, f"`rate` of {name}", above=0.0)
+        if not isinstance(by_loss, bool):
+            raise InvalidInput(f"`by_loss` of {name} must be true or false, got {by_loss!r}.")
         self.params = PerceptronParams(
-            self.n_features, self.rate, chosen.params(self.n_items), loss.params(self.n_items)
+            self.n_features,
+            self.rate,
+            check_number(power, f"`power` of {name}", at_least=0.0),
+            by_loss,
+            chosen.params(self.n_items),
+            loss.params(self.n_items),
         )
 
     @property
@@ -106,15 +126,28 @@ class SLAMPerceptron(_Perceptron):
         ``row_norm``, but slow; experiments try several.
     row_norm, max_grade
         R, and the top grade, for the default rate.
+    power, margin, weighted_by
+        Variants, without the guarantee B2: steps of rate * t^-power; the margin of a pair,
+        ``unit`` (1) or ``grades`` (R_i - R_j); and the measure whose weights the surrogate has
+        (default: ``measure``), such as NDCG for mistakes that are counted in NDCG@10.
 
     Notes
     -----
     Algorithm 2 of [T16] (A2), bound B2; kappa is the length of the longest list, or the cutoff.
 
+    The own code of the author of [T16] has rate=1, power=0.5, margin="grades" and
+    weighted_by="NDCG", and does better on noisy grades (docs/contextual.md). What is lost: B2 needs
+    a fixed step, so with a power the number of mistakes has no bound, not even on lists that can
+    be separated. Margins by grade leave the surrogate an upper bound on the loss if grades are
+    whole, but a larger one, which B2 is then in terms of. The weights of another measure
+    leave no upper bound on the loss that mistakes are counted in.
+
     Examples
     --------
     >>> SLAMPerceptron(5, 20, measure="AP").rate
     0.0125
+    >>> SLAMPerceptron(5, 20, rate=1.0, power=0.5, margin="grades", weighted_by="NDCG").rate
+    1.0
     """
 
     def __init__(
@@ -126,6 +159,9 @@ class SLAMPerceptron(_Perceptron):
         rate: float | None = None,
         row_norm: float = 1.0,
         max_grade: float = 1.0,
+        power: float = 0.0,
+        margin: str = "unit",
+        weighted_by: str | Measure | None = None,
         seed: int = 0,
         run: int = 0,
     ) -> None:
@@ -133,9 +169,10 @@ class SLAMPerceptron(_Perceptron):
         given = named_measure(measure)
         row_norm = check_number(row_norm, "`row_norm` of SLAMPerceptron", above=0.0)
         max_grade = check_number(max_grade, "`max_grade` of SLAMPerceptron", above=0.0)
-        slam = SLAM(measure=given.label)
+        weighted = given if weighted_by is None else named_measure(weighted_by)
+        slam = SLAM(measure=weighted.label, margin=margin)
         best = 1.0 / (4.0 * row_norm**2 * slam.mistake_scale(self.n_items, max_grade=max_grade))
-        self._set_up(given, best if rate is None else rate, slam)
+        self._set_up(given, best if rate is None else rate, slam, power)
 
 
 class MaxViolationPerceptron(_Perceptron):
@@ -149,10 +186,15 @@ class MaxViolationPerceptron(_Perceptron):
         What mistakes are counted in: NDCG, NDCG@n or AP.
     rate
         eta; it scales the weights and changes no ranking.
+    power, by_loss
+        Variants, without the guarantee B3: steps of rate * t^-power, and steps multiplied by the
+        loss of the list shown (1 - NDCG, 1 - NDCG@n or 1 - AP).
 
     Notes
     -----
-    Algorithm 3 of [T16] (A3), bound B3.
+    Algorithm 3 of [T16] (A3), bound B3. The own code of its author has power=0.5 and by_loss=True,
+    which does better on noisy grades (docs/contextual.md). B3 adds up equal steps: with either the
+    number of mistakes has no bound, not even on lists that can be separated.
 
     Examples
     --------
@@ -167,11 +209,13 @@ class MaxViolationPerceptron(_Perceptron):
         *,
         measure: str | Measure = "NDCG@10",
         rate: float = 1.0,
+        power: float = 0.0,
+        by_loss: bool = False,
         seed: int = 0,
         run: int = 0,
     ) -> None:
         super().__init__(n_features, n_items, seed=seed, run=run)
-        self._set_up(measure, rate, named_surrogate("max_violation"))
+        self._set_up(measure, rate, named_surrogate("max_violation"), power, by_loss)
 
 
 @kernel
