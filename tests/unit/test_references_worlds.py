@@ -215,15 +215,6 @@ def test_a_shuffle_is_four_rounds_of_a_feistel_network(length):
     assert sorted(places) == list(range(length))
 
 
-def test_a_shuffle_mixes_the_halves_of_an_index():
-    """After one round the lower half of the index would still be seen in the upper half."""
-    draw = Draw(0, WORLD, 0)
-    for lap in range(5):
-        places = np.array([shuffled(draw, lap, 0, index, 4096) for index in range(4096)])
-        kept = np.mean(places >> 6 == np.arange(4096) & 63)
-        assert kept < 0.05  # 1/64 of 4096 places on average, three times as much never
-
-
 def test_queries_come_in_passes():
     features, grades = np.arange(14.0).reshape(7, 2), np.array([0, 1, 2, 0, 2, 1, 1.0])
     starts = [0, 2, 3, 5, 7]
