@@ -156,6 +156,27 @@ def test_ratings_and_records():
     same_rounds(Ratings(table), lambda t: table[int(units(place_of(t), 0, 1)[0] * 60)])
 
 
+def test_facts_of_worlds():
+    """What rankers and measures are told: grades, and whether there are but two."""
+    rows = {
+        Flips(4): (4, 1, True, None), Gaussian(4): (4, 1, True, None),
+        Choices(4): (4, 1, True, None), Switching(4): (4, 1, True, None),
+        Ratings([[0, 1], [1, 1]]): (2, 1, True, None), Ratings([[0, 2]]): (2, 2, False, None),
+        Ratings([[0.0, 0.5]]): (2, 0.5, False, None),
+        Recorded([[0, 1], [0, 3], [0, 0]]): (2, 3, False, 3),
+        Outcomes([[0, 1], [2, 0]], [1, 0]): (2, 2, False, None),
+        Outcomes([[0, 1], [1, 0]], [1, 0]): (2, 1, True, None),
+        Queries([[1.0]] * 3, [0, 1, 1], [0, 2, 3]): (2, 1, True, None),
+        Queries([[1.0]] * 3, [0, 2, 1], [0, 1, 3]): (2, 2, False, None),
+        Separable(6, n_grades=2): (6, 1, True, None), Separable(6, n_grades=3): (6, 2, False, None),
+        Graded(6, max_grade=1): (6, 1, True, None), Graded(6): (6, 4, False, None),
+    }  # fmt: skip
+    for world, (n_items, max_grade, is_binary, length) in rows.items():
+        assert world.n_items == n_items
+        assert (world.max_grade, world.is_binary) == (max_grade, is_binary)
+        assert world.length == length
+
+
 def law_of(world):
     """Return the probability of each outcome that has one."""
     return {
