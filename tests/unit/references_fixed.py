@@ -125,6 +125,7 @@ class Estimated(Weights):
 
     def __init__(self, n_items, horizon, k, n_grades, loss):
         super().__init__(n_items, horizon, self.eta, loss)
+        self.gamma_of = self.gamma
         self.k, self.sets = k, sorted({frozenset(r[:k]) for r in self.rankings}, key=sorted)
         self.patterns = {}
         for items in self.sets:
@@ -151,7 +152,7 @@ class Estimated(Weights):
         return min(1.0, (self.scale**2 * math.log(len(self.rankings)) / length) ** (1 / 3))
 
     def mixed(self, chances, length):
-        gamma = self.gamma(length)
+        gamma = self.gamma_of(length)
         return (1 - gamma) * chances + gamma / len(chances)
 
     def explored(self, index):

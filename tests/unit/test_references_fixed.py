@@ -165,7 +165,8 @@ def test_forecaster(measure, n_items, k, n_grades, loss):
     bolder = {"rate": 0.05, "mix": 0.3}  # so that a hundred rounds change something
     ranker = ranker.fresh(horizon=50, **bolder)
     reference.horizon = 50
-    reference.rate_of, reference.gamma = lambda _: 0.05, lambda _: 0.3
+    reference.rate_of = lambda _: 0.05
+    reference.gamma_of = lambda _: 0.3
     assert same_play(ranker, reference, crowd(n_items, n_grades), 140, depth=k) == 140
     np.testing.assert_allclose(table("losses", ranker), reference.learnt, rtol=1e-9, atol=1e-9)
     assert np.ptp(reference.learnt) > 10
@@ -231,7 +232,7 @@ def onlinerank_blocks(n_items, k):
 def test_rtopk(options, reference):
     ranker = RTopK(5, horizon=60, seed=SEED, run=RUN, **options)
     n_blocks, rate = reference.tune(60)
-    assert (ranker.n_blocks, ranker.rate) == (n_blocks, pytest.approx(rate, rel=1e-12))
+    assert (ranker.n_blocks, ranker.rate) == pytest.approx((n_blocks, rate), rel=1e-12)
     relevance_of = crowd(5, int(options.get("max_grade", 1)) + 1)
     n_explored = same_play(ranker, reference, relevance_of, 300, depth=options["k"])
     epochs = (60, 120)  # played to their end; the third one is not
@@ -260,7 +261,7 @@ def test_the_defaults_of_a_game():
         subroutine="ftpl", eps_scale=1.0, partition="random", rest="exploit",
     )  # fmt: skip
     n_blocks, rate = ftpl_blocks(6, 1, 1)(90)
-    assert (plain.n_blocks, plain.rate) == (n_blocks, pytest.approx(rate, rel=1e-12))
+    assert (plain.n_blocks, plain.rate) == pytest.approx((n_blocks, rate), rel=1e-12)
     relevance_of = crowd(6, 2)
     for round in range(90):
         mine, theirs = plain.rank(), told.rank()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keyhole import Flips, Hedge, Recorded, RTopK, Top, best_fixed, play
-from keyhole.comparators import comparator_for
+from keyhole.comparators import comparator_for, new_sums
 from keyhole.game import checkpoints_of
 from keyhole.measures import measure
 from keyhole.reveals import Full
@@ -94,6 +94,34 @@ def test_the_best_ranking_of_a_total(name):
     assert totals[orders(4).index(chosen.tolist())] == pytest.approx(best, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", ["AP", "APLoss"])
+def test_any_of_all_rankings_can_be_the_best(name):
+    """Totals are tried one by one, for gains and for losses."""
+    judge = comparator_for(measure(name), 3, True)
+    for best in range(6):
+        sums = new_sums(judge.n_sums)
+        sums.sums[:] = [3.0, 2.0, 4.0, 2.5, 3.5, 2.2]
+        sums.sums[best] = 1.0 if name == "APLoss" else 9.0
+        assert judge.best(judge.params, sums) == sums.sums[best]
+        assert judge.best_ranking(sums.sums).tolist() == orders(3)[best]
+        scores = judge.scores_of(np.array(orders(3)[best]), sums.sums[None, :], np.zeros(1))
+        assert scores.tolist() == [sums.sums[best]]
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_games_in_parts_are_the_same_game(runs, monkeypatch):
+    """Progress is told after each part, and adds up to all rounds of all runs."""
+    ranker, world, told = RTopK(5, horizon=ROUNDS, k=2), Flips(5, n_relevant=2, flip=0.3), []
+    whole = play(ranker, world, rounds=ROUNDS, seed=SEED, runs=runs)
+    monkeypatch.setattr("keyhole.game._SEGMENT_WORK", 5 * 17)
+    parts = play(ranker, world, rounds=ROUNDS, seed=SEED, runs=runs, progress=told.append)
+    np.testing.assert_array_equal(parts.scores, whole.scores)
+    np.testing.assert_array_equal(parts.best, whole.best)
+    assert sum(told) == runs * ROUNDS
+    if runs == 1:
+        assert told == [17, 17, 17, 17, 12]
+
+
 def test_where_no_best_ranking_is_known():
     assert comparator_for(measure("AP"), 8, True).kind == "exhaustive"
     assert comparator_for(measure("AP"), 9, True).kind == "none"
@@ -127,7 +155,7 @@ def test_what_a_trace_says():
     assert mean == pytest.approx(0.4)
     assert error == pytest.approx(math.sqrt(0.02) / math.sqrt(2))  # of 0.3 and 0.5
     assert trace.average_score.mean == pytest.approx(0.5)
-    assert trace.best_fixed_score == (pytest.approx(0.9), 0.0)
+    assert trace.best_fixed_score == pytest.approx((0.9, 0.0))
     rounds, means, errors = trace.curve()
     assert rounds.tolist() == [2, 10]
     np.testing.assert_allclose(means, [0.75, 0.4])
@@ -144,14 +172,14 @@ def test_slopes_are_fitted_over_the_last_nine_tenths():
     assert slope.value == pytest.approx(0.7, abs=1e-12)
     assert math.isnan(slope.low)
     both = np.concatenate([regret, regret])
-    assert log_log_slope(rounds, both) == (
-        pytest.approx(0.7),
-        pytest.approx(0.7),
-        pytest.approx(0.7),
-    )
+    assert log_log_slope(rounds, both) == pytest.approx((0.7, 0.7, 0.7))
+    bent = np.where(rounds < 20, 5.0, 3.0 * rounds**0.7)[None, :]
+    late = np.log(rounds[9:]), np.log(bent[0, 9:])
+    slope_of = ((late[0] - late[0].mean()) * late[1]).sum() / late[0].var() / 91
+    assert log_log_slope(rounds, bent).value == pytest.approx(slope_of)
     apart = np.concatenate([3.0 * rounds[None, :] ** 0.6, 3.0 * rounds[None, :] ** 0.8])
     value, low, high = log_log_slope(rounds, apart)
     # A quarter of the resamples are one of the two runs twice.
-    assert (low, high) == (pytest.approx(0.6), pytest.approx(0.8))
+    assert (low, high) == pytest.approx((0.6, 0.8))
     assert 0.6 < value < 0.8
     assert math.isnan(log_log_slope(rounds, -both).value)

@@ -5,6 +5,7 @@ the same lists, draw the same numbers and must show the same rankings and keep t
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from keyhole.contracts import Feedback, Query
 from keyhole.learn import learn
 from keyhole.rankers.contextual import (
+    CONTEXTUAL_RANKERS,
     ClassificationPerceptron,
     ContextualRTopK,
     Descent,
@@ -76,7 +78,7 @@ def weights_agree(ranker, steps):
     assert np.linalg.norm(steps.weights) > 0.01
 
 
-STEPS = {
+STEPS: dict[str, Any] = {
     "adagrad": {"step": "adagrad", "rate": 0.2, "row_norm": 3.0},
     "power": {"step": "power", "rate": 0.5, "power": 0.4, "row_norm": 2.0},
     "fixed": {"step": "fixed", "rate": 0.05, "radius": 0.4},
@@ -101,7 +103,7 @@ def steps_of(options):
     ],
 )
 def test_contextual_rtopk(surrogate, estimate, k, step):
-    how = {"mix": 0.7, "mix_power": 0.2, "mismatch_scale": 1.5, "exploration": "lifted"}
+    how: Any = {"mix": 0.7, "mix_power": 0.2, "mismatch_scale": 1.5, "exploration": "lifted"}
     if surrogate == "squared":
         how["exploration"] = "uniform"
     ranker = ContextualRTopK(
@@ -118,7 +120,7 @@ def test_contextual_rtopk(surrogate, estimate, k, step):
 def test_the_ball_is_met():
     """Far from 1, so that the radius over the norm is not the radius over its square."""
     for radius in (0.05, 4.0):
-        step = {"step": "fixed", "rate": 5.0, "radius": radius}
+        step: Any = {"step": "fixed", "rate": 5.0, "radius": radius}
         ranker = Descent(N_FEATURES, LONGEST, seed=SEED, run=RUN, **step)
         reference = Greedy(steps_of(step), listnet)
         same_lists(ranker, reference, stream())
@@ -163,6 +165,10 @@ def test_default_steps():
     told = Estimator(Steps("adagrad", 0.3, 0.0, None), kl, 1, 0.1, 0.0, "lifted", 1.0)
     same_lists(plain, told, stream(), depth=1)
     weights_agree(plain, told.steps)
+    falling = ContextualRTopK(N_FEATURES, LONGEST, step="power", seed=SEED, run=RUN)
+    told = Estimator(Steps("power", 0.3, 2 / 3, None), kl, 1, 0.1, 0.0, "lifted", 1.0)
+    same_lists(falling, told, stream(), depth=1)
+    weights_agree(falling, told.steps)
 
 
 def induced(measure):
@@ -208,9 +214,8 @@ def test_max_violation_perceptron(rate):
 def test_classification_perceptron():
     """A1: w += eta y x where y w.x <= 0, document by document in the order shown."""
     for rate in (1.0, 0.2):
-        ranker = ClassificationPerceptron(
-            N_FEATURES, LONGEST, **({} if rate == 1 else {"rate": rate})
-        )
+        options: Any = {} if rate == 1 else {"rate": rate}  # 1 is the default
+        ranker = ClassificationPerceptron(N_FEATURES, LONGEST, **options)
         weights = np.zeros(N_FEATURES)
         for features, grades in stream():
             impression = ranker.rank(Query(len(grades), features))
@@ -224,7 +229,7 @@ def test_classification_perceptron():
 
 
 NORM = 1.5
-KERNELS = {
+KERNELS: dict[str, Any] = {
     "rbf": (lambda x, y: math.exp(-4 * ((x - y) ** 2).sum() / NORM**2), {}, 1.0),
     "polynomial": (
         lambda x, y: (1 + 0.5 * x @ y / NORM**2) ** 3, {"gamma": 0.5, "degree": 3}, 1.5**3
@@ -273,10 +278,14 @@ def test_kernel_defaults():
     assert KernelSLAMPerceptron(N_FEATURES, LONGEST).budget == 1000
     assert KernelSLAMPerceptron(N_FEATURES, 1200).budget == 1200
     assert KernelMaxViolationPerceptron(N_FEATURES, LONGEST).budget == 1000
-    for options, similarity in (
+    assert KernelMaxViolationPerceptron(N_FEATURES, LONGEST, budget=2).budget == 2
+    rate = KernelSLAMPerceptron(N_FEATURES, LONGEST).rate
+    assert rate == pytest.approx(1 / (4 * 7 * math.log2(8)), rel=1e-12)
+    kernels: Any = (
         ({}, lambda x, y: math.exp(-4 * ((x - y) ** 2).sum())),
         ({"kernel": "polynomial"}, lambda x, y: (1 + 4 * x @ y) ** 2),
-    ):
+    )
+    for options, similarity in kernels:
         for make, gradient in (
             (KernelSLAMPerceptron, lambda s, r: slam(s, r, 10)),
             (KernelMaxViolationPerceptron, worst_pair),
@@ -285,6 +294,13 @@ def test_kernel_defaults():
             reference = Supports(similarity, ranker.rate, gradient, induced("NDCG@10"), 1000)
             same_lists(ranker, reference, stream()[:30])
             assert len(reference.support) > 10
+
+
+@pytest.mark.parametrize("make", CONTEXTUAL_RANKERS.values())
+def test_seed_and_run_are_0_by_default(make):
+    ranker = make(N_FEATURES, LONGEST)
+    assert (ranker.seed, ranker.run) == (0, 0)
+    assert (ranker.n_features, ranker.n_items) == (N_FEATURES, LONGEST)
 
 
 def test_random_lists():

@@ -201,7 +201,8 @@ def test_the_hopeless_pairs_of_three_items():
 @pytest.mark.parametrize("side", [0, 1])
 def test_the_hopeless_pairs_of_any_size(side):
     """X4: (1 +- v) / 2^m with v = sign(r_a - r_b) (-1)^(others); even against odd weights."""
-    swapped, weighed = {}, {}
+    swapped: dict[str, float] = {}
+    weighed: dict[str, float] = {}
     for row in itertools.product((0, 1), repeat=4):
         name = "".join(map(str, row))
         v = (row[0] - row[1]) * (-1) ** (row[2] + row[3])
@@ -288,6 +289,7 @@ def test_separable(n_features, spread, grades):
             along = grade + 0.5 * units(place_of(round), 1, len(expected))[item]
             rows[item] = row + (along - row @ separator) * separator
         shown = world.query(round, seed=SEED, run=RUN).features
+        assert shown is not None
         np.testing.assert_allclose(shown, rows, rtol=1e-12, atol=1e-12)
         np.testing.assert_array_equal(world.relevance(round), expected)
     assert world.margin == 0.5
