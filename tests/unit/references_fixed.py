@@ -1,6 +1,7 @@
 """The rankers of a fixed list once more: each algorithm as the theory states it, in plain NumPy."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def sample(chances, rankings, round):
     left, n_items = list(range(len(rankings))), len(rankings[0])
     for position in range(n_items):
         noise = gumbels(place_of(round), NOISE + position, n_items)
-        totals = {}
+        totals: dict[int, float] = {}
         for index in left:
             item = rankings[index][position]
             totals[item] = totals.get(item, 0.0) + chances[index]
@@ -127,7 +128,7 @@ class Estimated(Weights):
         super().__init__(n_items, horizon, self.eta, loss)
         self.gamma_of = self.gamma
         self.k, self.sets = k, sorted({frozenset(r[:k]) for r in self.rankings}, key=sorted)
-        self.patterns = {}
+        self.patterns: dict[Any, int] = {}
         for items in self.sets:
             for outcome in all_lists(n_items, n_grades):
                 self.patterns.setdefault(self.pattern(items, outcome), len(self.patterns))
@@ -185,7 +186,8 @@ class Blocks:
         ends = start + np.cumsum(sizes)
         b = int(np.searchsorted(ends, round, side="right"))
         size, first = sizes[b], int(ends[b]) - sizes[b]
-        times, numbers = [], units(place_of(first), 0, size)
+        times: list[int] = []
+        numbers = units(place_of(first), 0, size)
         for time in range(size):
             if numbers[time] * (size - time) < self.n_cells - len(times):
                 times.append(time)

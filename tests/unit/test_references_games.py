@@ -108,10 +108,27 @@ def test_any_of_all_rankings_can_be_the_best(name):
         assert scores.tolist() == [sums.sums[best]]
 
 
+def test_a_game_by_default():
+    """One run of seed 0, judged by DCG against the best of the rounds so far, at 200 points."""
+    ranker, world = RTopK(5, horizon=ROUNDS, k=2), Flips(5, n_relevant=2, flip=0.3)
+    plain = play(ranker, world, rounds=500)
+    told = play(
+        ranker, world, reveal=Top(2), measure="DCG", rounds=500, seed=0, runs=1, same_users=False,
+        comparator="prefix", n_points=200, record=False,
+    )  # fmt: skip
+    np.testing.assert_array_equal(plain.rounds, checkpoints_of(500, 200))
+    np.testing.assert_array_equal(plain.scores, told.scores)
+    np.testing.assert_array_equal(plain.best, told.best)
+    assert (plain.n_runs, plain.logs, plain.comparator) == (1, (), "prefix")
+    chosen = best_fixed(world, measure="DCG", rounds=500, seed=0, run=0)
+    assert best_fixed(world, rounds=500).tolist() == chosen.tolist()
+
+
 @pytest.mark.parametrize("runs", [1, 3])
 def test_games_in_parts_are_the_same_game(runs, monkeypatch):
     """Progress is told after each part, and adds up to all rounds of all runs."""
-    ranker, world, told = RTopK(5, horizon=ROUNDS, k=2), Flips(5, n_relevant=2, flip=0.3), []
+    ranker, world = RTopK(5, horizon=ROUNDS, k=2), Flips(5, n_relevant=2, flip=0.3)
+    told: list[int] = []
     whole = play(ranker, world, rounds=ROUNDS, seed=SEED, runs=runs)
     monkeypatch.setattr("keyhole.game._SEGMENT_WORK", 5 * 17)
     parts = play(ranker, world, rounds=ROUNDS, seed=SEED, runs=runs, progress=told.append)

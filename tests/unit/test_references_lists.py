@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from keyhole.contracts import Feedback, Query
+from keyhole.game import checkpoints_of
 from keyhole.learn import learn
 from keyhole.rankers.contextual import (
     CONTEXTUAL_RANKERS,
@@ -23,6 +24,7 @@ from keyhole.rankers.contextual import (
     RandomLists,
     SLAMPerceptron,
 )
+from keyhole.reveals import Top
 from keyhole.worlds import Queries
 from tests.unit.references import average_precision, descending, ndcg, units
 from tests.unit.references_lists import (
@@ -309,6 +311,19 @@ def test_random_lists():
         impression = ranker.rank(Query(len(grades), features))
         numbers = units(place_of(round), 1, len(grades))
         assert impression.ranking.tolist() == descending(numbers).tolist()
+
+
+def test_learning_by_default():
+    """Seed 0, NDCG@10, 200 points, all that the ranker needs is shown."""
+    features = np.random.default_rng(2).normal(size=(60, N_FEATURES))
+    world = Queries(features, (features[:, 0] > 0).astype(float), np.arange(0, 61, 6))
+    ranker = ContextualRTopK(N_FEATURES, LONGEST - 1, mix=0.5)
+    plain = learn(ranker, world, rounds=300)
+    told = learn(ranker, world, measure="NDCG@10", reveal=Top(1), rounds=300, seed=0, n_points=200)
+    np.testing.assert_array_equal(plain.rounds, told.rounds)
+    np.testing.assert_array_equal(plain.rounds, checkpoints_of(300, 200))
+    np.testing.assert_array_equal(plain.shown, told.shown)
+    np.testing.assert_array_equal(plain.greedy, told.greedy)
 
 
 def test_learn_adds_up_what_was_shown_and_what_greed_would_have_shown():

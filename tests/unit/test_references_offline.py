@@ -1,6 +1,7 @@
 """What policies are worth: estimates, their spread, diagnostics and the gate, by definition."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,7 +169,7 @@ def test_the_verdict_is_that_of_the_betting_bound_on_the_difference():
     clicks = numbers.random(600) < np.where(actions == 1, 0.5, 0.2)
     log = BanditLog.of(np.zeros((600, 0)), actions, clicks, np.full(600, 0.5))
     verdict = evaluate(log, Always(2, 1), Always(2, 0))
-    gap = 2.0 * clicks * np.where(actions == 1, 1.0, -1.0)
+    gap: Any = 2.0 * clicks * np.where(actions == 1, 1.0, -1.0)
     assert verdict.difference["importance-weighted"].estimate.value == pytest.approx(gap.mean())
     expected = lower_bounds(Estimate("", gap, "none", (-2.0, 2.0)), 0.95)
     assert verdict.lower_bound == expected["betting"].value
