@@ -8,6 +8,7 @@ import pytest
 from keyhole import Hedge
 from keyhole.adversary import defeat
 from keyhole.bounds import gradients, perceptrons
+from keyhole.bounds.guarantees import Problem, guarantees
 from keyhole.contracts import Feedback
 from keyhole.data.bandit import BanditLog
 from keyhole.data.campaign import (
@@ -111,6 +112,36 @@ def test_constants_of_estimated_gradients():
     assert rate == pytest.approx(3 * math.sqrt(mix / 5000))
     assert best == pytest.approx(3 * 2 ** (-2 / 3) * (9 * 5 * 7) ** (1 / 3) * 100)
     assert gradients.best_settings(1e6, 1.0, 1.0, 10).mix == 0.5
+
+
+@pytest.mark.parametrize("ball", ["l2", "l1"])
+def test_guarantees_of_listnet_by_hand(ball):
+    """B11 with G = 2, H = 1, sqrt(2) in the Euclidean norm; in the l1 ball norms are of entries."""
+    problem = Problem(
+        "listnet", n_queries=1000, n_items=20, n_features=9, radius=3.0, norm=0.5, ball=ball,
+        optimal_loss=0.7, confidence=0.9,
+    )  # fmt: skip
+    norm = 0.5 if ball == "l2" else 0.5 * math.sqrt(9)
+    reach, size = 3.0 * norm, (3.0 * norm) ** 2 / 1000
+    widest = 2 * 1.5 + math.log(math.exp(-2 * 1.5) + 19)  # scores are within 1.5 of 0
+    expected = {
+        "descent, averaged": 2 * reach * math.sqrt(2 / 1000),
+        "descent, averaged (R27)": 2 * reach * math.sqrt(1 / 1000),
+        "regularised": 2 * 2 * reach * (8 / 1000 + math.sqrt(2 / 1000)),
+        "descent, averaged, smooth loss": 2 * math.sqrt(2 * size * 0.7) + 8 * size,
+        "least mean loss, grows with lists": (
+            3 * math.sqrt(2) * reach * math.sqrt(20 / 1000)
+            + widest * math.sqrt(8 * math.log(1 / 0.1) / 1000)
+        ),
+    }
+    found = {row.name: row.value for row in guarantees(problem)}
+    assert len(found) == (7 if ball == "l2" else 8)
+    assert {name: found[name] for name in expected} == pytest.approx(expected, rel=1e-12)
+    values = [row.value for row in guarantees(problem) if row.value is not None]
+    assert values == sorted(values)
+    assert problem.range == pytest.approx(widest)
+    assert problem.max_score == 1.5
+    assert problem.euclidean_norm == pytest.approx(norm)
 
 
 # --------------------------------------------------------------------------- policies and logs
