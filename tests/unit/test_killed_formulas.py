@@ -144,6 +144,20 @@ def test_guarantees_of_listnet_by_hand(ball):
     assert problem.euclidean_norm == pytest.approx(norm)
 
 
+def test_what_a_loss_that_is_neither_convex_nor_above_0_lacks():
+    problem = Problem("smooth_dcg", n_queries=1000, n_items=20, optimal_loss=0.1)
+    rows = {row.name: row for row in guarantees(problem)}
+    assert rows["least mean loss"].value is not None
+    lacks = {name: row.needs for name, row in rows.items() if row.value is None}
+    assert lacks == {
+        "descent, averaged": "a convex loss: smooth_dcg is not",
+        "descent, averaged (R27)": "a convex loss: smooth_dcg is not",
+        "regularised": "a convex loss: smooth_dcg is not",
+        "descent, averaged, smooth loss": "a convex loss: smooth_dcg is not",
+        "least mean loss, smooth loss": "a loss of at least 0: smooth_dcg can be less",
+    }
+
+
 # --------------------------------------------------------------------------- policies and logs
 
 
