@@ -134,7 +134,8 @@ def test_games_of_one_round_and_two_points():
     ranker, world = RTopK(5, horizon=60, k=2), Flips(5, n_relevant=2)
     assert play(ranker, world, rounds=1).rounds.tolist() == [1]
     assert play(ranker, world, rounds=9, n_points=2).rounds.tolist() == [1, 9]
-    for options in ({"rounds": 0}, {"rounds": 5, "runs": 0}, {"rounds": 5, "n_points": 1}):
+    refused: list[Any] = [{"rounds": 0}, {"rounds": 5, "runs": 0}, {"rounds": 5, "n_points": 1}]
+    for options in refused:
         with pytest.raises(InvalidInput):
             play(ranker, world, **options)
     assert checkpoints_of(4, 3).tolist() == [1, 4]
