@@ -46,6 +46,12 @@ def test_guessing_what_is_never_shown_costs_one_half():
     assert check_certificate(third) == "hopeless"
 
 
+def test_an_action_that_always_loses_forces_no_more():
+    certificate = hopeless("10", "01", "1/2")
+    certificate["game"] = {"loss": [[0, 1], [1, 0], [1, 1]], "feedback": [[0, 0]] * 3}
+    assert check_certificate(certificate) == "hopeless"
+
+
 def test_a_constant_of_zero_proves_nothing():
     rejects(hopeless(["1/2", "1/2"], ["1/2", "1/2"], 0), "must be positive")
 
@@ -167,3 +173,58 @@ def test_feedback_depths_and_grades_must_make_sense():
         forged = copy.deepcopy(certificate)
         forged["game"][key] = value
         rejects(forged, "must make sense")
+
+
+def certified(loss, feedback):
+    return json.loads(json.dumps(classify_matrices(loss, feedback).certificate()))
+
+
+def test_an_action_on_the_segment_between_two_shows_what_tells_them_apart():
+    """Only the third action shows the outcome; it is as good wherever both others are best."""
+    certificate = certified([[0, 2], [2, 0], [1, 1]], [[0, 0], [0, 0], [0, 1]])
+    assert check_certificate(certificate) == "local"
+    aside = copy.deepcopy(certificate)  # no longer on the segment
+    aside["game"]["loss"][2] = [1, 2]
+    rejects(aside, "neighbourhood")
+
+
+def test_a_third_action_keeps_two_apart():
+    """(1, 1) is best between (0, 4) and (4, 0): 1 + s_0 + 4 slope = 0 = s_1 - 3 - 4 slope."""
+    certificate = certified([[0, 4], [1, 1], [4, 0]], [[0, 1]] * 3)
+    (proof,) = certificate["proofs"]["local"]["apart"]
+    assert proof["pair"] == [0, 2]
+    proof["third"] = [{"action": 1, "weight": "1"}]
+    for slope, slack in (
+        ("-1/2", {"0": "1", "1": "1"}), ("-1/4", {"1": "2"}), ("-3/4", {"0": "2", "1": "0"}),
+    ):  # fmt: skip
+        proof["slope"], proof["slack"] = slope, slack
+        assert check_certificate(certificate) == "local"
+    proof["slope"], proof["slack"] = "0", {"0": "-1", "1": "3"}
+    rejects(certificate, "slack must not be negative")
+    proof["slope"], proof["slack"] = "1/2", {"0": "1", "1": "1"}
+    rejects(certificate, "as good as the pair")
+
+
+def test_exchanges_are_of_neighbours_that_the_other_ranking_turns_round():
+    certificate = json.loads(json.dumps(classify("SumLoss", 3, 3).certificate()))
+    apart = certificate["proofs"]["local"]["apart"]
+    assert check_certificate(certificate) == "local"
+    rankings = [[0, 1, 2], [2, 1, 0]]
+    for exchange, good in (([0, 1], True), ([1, 2], True), ([0, 2], False), ([1, 0], False)):
+        forged = copy.deepcopy(certificate)
+        forged["proofs"]["local"]["apart"] = [
+            *apart, {"pair": rankings, "exchange": exchange}
+        ]  # fmt: skip
+        if good:
+            assert check_certificate(forged) == "local"
+        else:
+            rejects(forged, "must disagree")
+
+
+def test_an_exchange_that_the_other_ranking_counts_alike_proves_nothing():
+    """Precision@2: 0 and 2 are both on top of the second ranking."""
+    certificate = json.loads(json.dumps(classify("Precision@2", 3, 1).certificate()))
+    assert check_certificate(certificate) == "local"
+    forged = {"pair": [[0, 1, 2], [0, 2, 1]], "exchange": [0, 2]}
+    certificate["proofs"]["local"]["apart"].append(forged)
+    rejects(certificate, "must disagree")
