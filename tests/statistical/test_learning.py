@@ -8,6 +8,7 @@ Every claim is run on rankers that do not learn too, and must fail for them.
 # ruff: noqa: T201 (tests print the bounds they hold results against)
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -222,9 +223,9 @@ def test_noise_protects_from_an_adversary_that_opposes_the_leader():
         print(f"{type(ranker).__name__}: regret {highest_regret(trace):.0f} of {linear:.0f}")
         assert highest_regret(trace) <= 0.1 * linear
 
-    game = {"horizon": rounds, "measure": "InversionLoss", "n_chosen": 1}
+    game: dict[str, Any] = {"horizon": rounds, "measure": "InversionLoss", "n_chosen": 1}
     leader = OnlineRank(m, rate=1e6, **game)
     check_only_learners_pass(withstands, OnlineRank(m, **game), {"the leader": leader})
     game = {"horizon": rounds, "measure": "SumLoss", "k": m, "n_blocks": rounds}
-    leader = RTopK(m, rate=1e6, **game)
-    check_only_learners_pass(withstands, RTopK(m, **game), {"the leader": leader})
+    reckless = RTopK(m, rate=1e6, **game)
+    check_only_learners_pass(withstands, RTopK(m, **game), {"the leader": reckless})

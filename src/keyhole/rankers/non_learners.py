@@ -40,7 +40,7 @@ def _rank_by(rank: Any) -> Callable[..., tuple[bool, float]]:
         params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
     ) -> tuple[bool, float]:
         explored, propensity = rank(params.learner, state, draw, features, out, work)
-        if params.kind == _RANDOM or params.kind == _FIXED:
+        if params.kind in (_RANDOM, _FIXED):
             for position in range(out.shape[0]):
                 out[position] = position
         if params.kind == _RANDOM:
