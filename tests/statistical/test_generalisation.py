@@ -77,7 +77,11 @@ def unlearnt(best):
     directions = np.random.default_rng(3).normal(size=(DRAWS, 6))
     directions *= 2.0 / np.linalg.norm(directions, axis=1, keepdims=True)
     truth = setting_at(RiskSpec(points=(6,), features=6, strength=2.0, seed=21), 6).truth
-    weights = {"none": np.zeros((DRAWS, 6)), "random": directions, "negated": [-truth] * DRAWS}
+    weights = {
+        "none": np.zeros((DRAWS, 6)),
+        "random": directions,
+        "negated": np.tile(-truth, (DRAWS, 1)),
+    }
     return {
         name: np.array([best.risk(row)[0] - best.value for row in rows])
         for name, rows in weights.items()

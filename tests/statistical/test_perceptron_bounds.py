@@ -19,6 +19,7 @@ from keyhole.learn import learn
 from keyhole.measures import measure
 from keyhole.rankers.contextual import (
     ClassificationPerceptron,
+    ContextualRanker,
     Descent,
     MaxViolationPerceptron,
     SLAMPerceptron,
@@ -229,8 +230,8 @@ def test_b2_and_b3_in_the_end_fail_for_what_does_not_learn(row):
     row_norm = max(np.linalg.norm(features, axis=1).max() for features, _ in lists)
     if row == "A2":
         constant = perceptrons.slam_constant("NDCG", 3, row_norm=row_norm, max_grade=1)
-        ranker = SLAMPerceptron(3, 3, measure="NDCG", rate=1.0 / constant)
-        bound = perceptrons.mistake_bound(0.0, 1.0 / world.margin, constant, ranker.params.rate)
+        ranker: ContextualRanker = SLAMPerceptron(3, 3, measure="NDCG", rate=1.0 / constant)
+        bound = perceptrons.mistake_bound(0.0, 1.0 / world.margin, constant, 1.0 / constant)
     else:
         constant = perceptrons.max_violation_constant(row_norm)
         ranker = MaxViolationPerceptron(3, 3, measure="NDCG")

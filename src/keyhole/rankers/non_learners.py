@@ -12,7 +12,7 @@ A claim that holds for a random ranker, or for one that never updates, says noth
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from keyhole.compiled import assemble
 from keyhole.contracts import Query, Ranker, RankerKernel
@@ -112,7 +112,7 @@ class NonLearner(Ranker):
 
     def __init__(self, learner: Ranker, kind: str, *, max_grade: float = 1.0) -> None:
         super().__init__(learner.n_items, seed=learner.seed, run=learner.run)
-        self.learner, self.n_features = learner, learner.n_features
+        self.learner, self.kind, self.n_features = learner, kind, learner.n_features
         self.max_grade = learner.max_grade
         own = learner.kernel
 
@@ -142,6 +142,11 @@ class NonLearner(Ranker):
 
     def features_of(self, query: Query) -> FloatArray:
         return self.learner.features_of(query)
+
+    def fresh(self, **changed: Any) -> Self:
+        """Return one like it of the learner made anew, with the arguments named here changed."""
+        learner = self.learner.fresh(**changed)
+        return type(self)(learner, self.kind, max_grade=self.params.max_grade)
 
 
 def non_learners(learner: Ranker, *, max_grade: float = 1.0) -> dict[str, Ranker]:
