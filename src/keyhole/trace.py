@@ -72,6 +72,8 @@ class Trace:
     ``rounds`` counts the rounds played at each checkpoint; ``scores`` and ``best`` are
     (runs, checkpoints): what was scored in total, and what the best fixed ranking (of the
     rounds so far, or of the whole game if ``comparator`` is ``final``) would have scored.
+    ``exact`` says how that ranking was found: it was ``sorted``, or all were tried
+    (``exhaustive``); by a ``local`` search, which may miss the best one; or not at all (``none``).
     """
 
     rounds: IntArray
@@ -91,8 +93,16 @@ class Trace:
 
     @property
     def regret(self) -> FloatArray:
-        """Total regret by run and checkpoint; NaN where the best ranking is not known."""
+        """Total regret by run and checkpoint; NaN where the best ranking is not known.
+
+        A lower bound where :attr:`regret_is_lower_bound`.
+        """
         return self.scores - self.best if self.is_loss else self.best - self.scores
+
+    @property
+    def regret_is_lower_bound(self) -> bool:
+        """Whether a better fixed ranking may exist, so that regret may be larger than it says."""
+        return self.exact == "local"
 
     @property
     def average_regret(self) -> Estimate:

@@ -1,7 +1,8 @@
 """B6 and B9 hold on every sequence tried, and uniform choices cost what they must.
 
 The bounds are on expected regret against a fixed sequence, so the mean over runs that meet the
-same users is compared with them, at every checkpoint: they grow with the rounds.
+same users is compared with them, at every checkpoint: they grow with the rounds. B6 is so loose
+that a random ranker keeps it; that rankers learn is shown in test_learning.py.
 """
 
 # ruff: noqa: T201 (tests print the bounds they hold results against)
