@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: help run test check format bench battery lock clean
+.PHONY: help run test check format bench battery numbers lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ bench: $(VENV)/installed ## Speed against plain NumPy and a tight C++ loop, as r
 
 battery: $(VENV)/installed ## Statistical tests of the random numbers (needs dieharder; takes an hour)
 	$(BIN)/python -m bench.battery
+
+numbers: $(VENV)/installed ## Measure every quoted number again, from an empty cache (takes an hour); docs/numbers.md
+	$(BIN)/python -m bench.numbers
 
 lock: $(VENV)/installed ## Pin the newest versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv

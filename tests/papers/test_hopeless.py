@@ -11,7 +11,6 @@ from keyhole.errors import InvalidInput, UnknownName
 from keyhole.lab.claims import judge
 from keyhole.lab.lines import LINES
 from keyhole.lab.results import Curve
-from keyhole.lab.run import reproduce
 from keyhole.lab.sides import SidesSpec, build_sides, hopeless_constant, play_sides
 from keyhole.lab.study import find_study
 from keyhole.measures import measure
@@ -106,13 +105,6 @@ def test_every_ranker_plays_or_is_refused():
     assert inside == set(SUBROUTINES)
     judged = {label for c in study.claims if c["kind"] == "over-line" for label in c["curves"]}
     assert judged == {curve.label for curve in study.curves if curve.spec.measure == "NDCG"}
-
-
-def test_claims_hold_at_the_quick_horizon(tmp_path):
-    result = reproduce(find_study(KEY, quick=True), tmp_path)
-    assert result.holds, "\n".join(map(str, result.verdicts))
-    assert sum(verdict.holds is True for verdict in result.verdicts) == 8
-    assert (tmp_path / f"{KEY}.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_ranker_that_knew_its_side_would_make_the_claim_fail():

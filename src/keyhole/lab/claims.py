@@ -90,6 +90,17 @@ def _falls(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[st
     )
 
 
+def _fraction(
+    claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]
+) -> Any:
+    """Value of the first of two curves is at most ``factor`` of the other's, at the end."""
+    part, whole = (curves[label].at() for label in claim["curves"])
+    return part.mean <= claim["factor"] * whole.mean, (
+        f"{_shown(part)} of {_shown(whole)} at the end, {part.mean / whole.mean:.3g} of it, at "
+        f"most {claim['factor']:g}"
+    )
+
+
 def _settles(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Totals grow by at most ``growth`` after round ``from``, in the mean over the runs."""
     curve = curves[claim["curve"]]
@@ -224,6 +235,7 @@ CLAIMS: dict[str, Callable[..., Any]] = {
     "below": _below,
     "band": _band,
     "falls": _falls,
+    "fraction": _fraction,
     "settles": _settles,
     "mostly": _mostly,
     "slope": _slope,

@@ -195,15 +195,19 @@ def _claim_over(claim: dict[str, Any]) -> list[dict[str, Any]]:
     groups = own.pop("over", None)
     if groups is None:
         return [own]
-    several = []
-    for group in groups:
-        each = {**own, "text": f"{group}: {own['text']}"}
-        if "curve" in own:
-            each["curve"] = f"{group}: {own['curve']}"
-        if "curves" in own:
-            each["curves"] = [f"{group}: {label}" for label in own["curves"]]
-        several.append(each)
-    return several
+    return [_in_group(own, group) for group in groups]
+
+
+def _in_group(claim: dict[str, Any], group: str) -> dict[str, Any]:
+    """Return a claim, or what --quick changes in it, about the curves of a group."""
+    own = dict(claim)
+    for field in {"text", "curve"} & own.keys():
+        own[field] = f"{group}: {own[field]}"
+    if "curves" in own:
+        own["curves"] = [f"{group}: {label}" for label in own["curves"]]
+    if isinstance(own.get("quick"), dict):
+        own["quick"] = _in_group(own["quick"], group)
+    return own
 
 
 def _claim(claim: dict[str, Any], quick: bool) -> dict[str, Any]:
