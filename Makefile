@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: help run test check format bench battery lock clean
+.PHONY: help run test check format bench battery mutants lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ bench: $(VENV)/installed ## Speed against plain NumPy and a tight C++ loop, as r
 
 battery: $(VENV)/installed ## Statistical tests of the random numbers (needs dieharder; takes an hour)
 	$(BIN)/python -m bench.battery
+
+mutants: $(VENV)/installed ## Wrong changes of the code, and which of them no test notices (takes hours; resumes)
+	$(BIN)/python -m bench.mutants $(MUTANTS)
 
 lock: $(VENV)/installed ## Pin the newest versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv
