@@ -93,8 +93,6 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="mutants tried at once")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests per turn")
     chosen = parser.parse_args(arguments)
-    if hasattr(os, "nice"):
-        os.nice(5)
     console, store = Console(), root / ".cache" / "mutants"
     trees = [Tree(root, store / f"tree{number}") for number in range(chosen.jobs)]
     reach = Reach(trees[0], store / "reach.json")
@@ -162,4 +160,6 @@ def _try_all(
 
 
 if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(1)
     sys.exit(main())

@@ -61,8 +61,8 @@ class Tree:
         command += ["-p", "no:cacheprovider", "-p", "no:xdist"]
         if interpreted:
             environment["NUMBA_DISABLE_JIT"] = "1"
-            # Compiled words wrap around, and divisions by zero give infinity, without a warning.
-            command += ["-W", "ignore::RuntimeWarning"]
+            # The words that random numbers are made of wrap around without a warning if compiled.
+            command += ["-W", "ignore:overflow encountered:RuntimeWarning"]
         with tempfile.TemporaryDirectory() as cache:
             if fresh:
                 environment["NUMBA_CACHE_DIR"] = cache

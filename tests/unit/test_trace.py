@@ -22,16 +22,19 @@ def test_regret_is_what_was_missed():
 
 
 def test_averages_are_per_round_over_the_runs():
-    scores, best = [[2.0, 10.0], [4.0, 40.0], [6.0, 10.0]], [[9.0, 60.0], [9.0, 60.0], [9.0, 90.0]]
-    trace = trace_of(scores, best, False, rounds=[4, 20])
+    scores = [[2.0, 7.0, 10.0], [4.0, 7.0, 40.0], [6.0, 7.0, 10.0]]
+    best = [[9.0, 12.0, 60.0], [9.0, 12.0, 60.0], [9.0, 12.0, 90.0]]
+    trace = trace_of(scores, best, False, rounds=[4, 10, 20])
     assert trace.n_runs == 3
     assert trace.average_score == pytest.approx((1.0, 0.5))  # 0.5, 2, 0.5: deviation sqrt(0.75)
     assert trace.best_fixed_score == pytest.approx((3.5, 0.5))
     assert trace.average_regret == pytest.approx((2.5, math.sqrt((0 + 1.5**2 + 1.5**2) / 2 / 3)))
     rounds, mean, error = trace.curve()
-    assert rounds.tolist() == [4, 20]
-    assert mean == pytest.approx([5.0 / 4, 2.5])
-    assert error == pytest.approx([2.0 / 4 / math.sqrt(3), trace.average_regret.error])
+    assert rounds.tolist() == [4, 10, 20]
+    assert mean == pytest.approx([5.0 / 4, 0.5, 2.5])
+    assert error == pytest.approx([2.0 / 4 / math.sqrt(3), 0.0, trace.average_regret.error])
+    two = trace_of(scores[:2], best[:2], False, rounds=[4, 10, 20])
+    assert two.average_score == pytest.approx((1.25, 0.75))
 
 
 def test_one_run_has_no_error():
