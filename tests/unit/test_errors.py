@@ -24,6 +24,12 @@ def test_integer_out_of_range_is_one_sentence(value):
     assert str(caught.value) == expected
 
 
+@pytest.mark.parametrize("value", ["abc", None, float("inf")])
+def test_what_is_no_number_is_not_taken_for_zero(value):
+    with pytest.raises(InvalidInput, match="must be an integer of at least 0"):
+        check_integer(value, "x", at_least=0)
+
+
 def test_integer_accepts_whole_floats():
     assert check_integer(3.0, "x", at_least=1) == 3
 

@@ -80,6 +80,18 @@ def test_the_best_fixed_ranking_is_best(name):
         best_fixed(WORLD, measure=name, rounds=0)
 
 
+def test_the_users_are_those_of_seed_0_and_run_0_unless_told():
+    close = Flips(4, n_relevant=2, flip=0.5)
+    found = [best_fixed(close, rounds=9, **told).tolist() for told in ({}, {"seed": 0, "run": 0})]
+    others = [best_fixed(close, rounds=9, seed=s, run=r).tolist() for s, r in ((1, 0), (0, 1))]
+    assert found[0] == found[1]
+    assert found[0] not in others
+    usual, told = (play(RANKER, close, rounds=9, **g) for g in ({}, {"seed": 0, "runs": 1}))
+    assert np.array_equal(usual.scores, told.scores)
+    assert np.array_equal(usual.best, told.best)
+    assert (usual.n_runs, usual.comparator, usual.logs) == (1, "prefix", ())
+
+
 def test_the_best_of_long_lists_is_found_by_sorting_alone():
     assert sorted(best_fixed(Flips(9, n_relevant=1), rounds=3)) == list(range(9))
     assert best_fixed(Flips(8, n_relevant=8, flip=0.0), rounds=1, measure="AP").tolist()
@@ -162,6 +174,18 @@ def test_logs_of_rounds_by_hand(tmp_path):
         assert seen.values.tolist()[:2] == feedback.values.tolist()[:2]
     assert replay(ranker, read).next_round == 5
     assert replay(ranker, Log.empty(0, 0, 0, 4)).next_round == 0
+
+
+def test_rows_of_a_log_are_told_apart():
+    log = Log.empty(0, 0, 3, 2)
+    log.rounds[:], log.explored[:], log.propensities[:] = [7, 8, 9], [0, 1, 0], [0.1, 0.2, 0.3]
+    log.rankings[:], log.values[:] = [0, 1, 1, 0, 0, 1], [1, 2, 3, 4, 5, 6]
+    pairs = [log.pair(row) for row in range(3)]
+    assert [shown.round for shown, _ in pairs] == [7, 8, 9]
+    assert [shown.explored for shown, _ in pairs] == [False, True, False]
+    assert [shown.propensity for shown, _ in pairs] == [0.1, 0.2, 0.3]
+    assert [shown.ranking.tolist() for shown, _ in pairs] == [[0, 1], [1, 0], [0, 1]]
+    assert [seen.values.tolist() for _, seen in pairs] == [[1, 2], [3, 4], [5, 6]]
 
 
 def test_logs_must_show_enough():
