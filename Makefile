@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: help run test check format bench battery numbers lock clean
+.PHONY: help run test check format bench battery numbers mutants lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ battery: $(VENV)/installed ## Statistical tests of the random numbers (needs die
 
 numbers: $(VENV)/installed ## Measure every quoted number again, from an empty cache (takes an hour); docs/numbers.md
 	$(BIN)/python -m bench.numbers
+
+mutants: $(VENV)/installed ## Wrong changes of the code, and which of them no test notices (takes hours; resumes)
+	$(BIN)/python -m bench.mutants $(MUTANTS)
 
 lock: $(VENV)/installed ## Pin the newest versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv

@@ -10,6 +10,9 @@ from keyhole.errors import (
     check_number,
     check_ranking,
     check_relevance,
+    check_round,
+    check_seed,
+    why_unreadable,
 )
 
 
@@ -19,6 +22,12 @@ def test_integer_out_of_range_is_one_sentence(value):
         check_integer(value, "`k` of Top", at_least=1, at_most=10, bound="n_items=")
     expected = f"`k` of Top must be an integer between 1 and n_items=10, got {value!r}."
     assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize("value", ["abc", None, float("inf")])
+def test_what_is_no_number_is_not_taken_for_zero(value):
+    with pytest.raises(InvalidInput, match="must be an integer of at least 0"):
+        check_integer(value, "x", at_least=0)
 
 
 def test_integer_accepts_whole_floats():
@@ -58,3 +67,64 @@ def test_ragged_relevance():
 def test_ranking_must_be_a_permutation(bad):
     with pytest.raises(InvalidInput):
         check_ranking(bad, 3)
+
+
+def test_the_ends_of_a_range_are_in_it():
+    assert check_integer(1, "x", at_least=1, at_most=3) == 1
+    assert check_integer(3, "x", at_least=1, at_most=3) == 3
+    assert check_number(0.0, "x", at_least=0.0, at_most=1.0) == 0.0
+    assert check_number(1, "x", at_least=0.0, at_most=1.0) == 1.0
+    assert check_number(1e-300, "x", above=0.0) == 1e-300
+    assert check_number(-1e300, "x") == -1e300
+
+
+def test_a_range_without_an_end_is_told_as_one():
+    with pytest.raises(InvalidInput, match=r"^x must be an integer of at least 1, got 0\.$"):
+        check_integer(0, "x", at_least=1)
+    with pytest.raises(InvalidInput, match=r"^x must be a number of at least 0\.5, got 0\.$"):
+        check_number(0, "x", at_least=0.5)
+    with pytest.raises(InvalidInput, match=r"^x must be a number above 0\.0, got -1\.$"):
+        check_number(-1, "x", above=0.0)
+    with pytest.raises(InvalidInput, match=r"of at least -2\.0 and at most 3\.0, got 4\.$"):
+        check_number(4, "x", at_least=-2.0, at_most=3.0)
+
+
+def test_seeds_and_rounds_have_an_end():
+    assert check_seed(0) == 0
+    assert check_seed(2**63 - 1) == 2**63 - 1
+    assert check_round(0) == 0
+    assert check_round(2**47 - 1) == 2**47 - 1
+    for check, value in (
+        (check_seed, -1), (check_seed, 2**63), (check_round, -1), (check_round, 2**47)
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match="must be an integer between 0 and"):
+            check(value)
+
+
+@pytest.mark.parametrize("known", [["NDCG"], ["x", "NDCG"]])
+def test_a_suggestion_is_near(known):
+    with pytest.raises(UnknownName, match="Did you mean 'NDCG'"):
+        check_choice("nd", "measure", known)  # two thirds alike
+    with pytest.raises(UnknownName, match=r"got 'n'[.]$"):
+        check_choice("n", "measure", known)  # two fifths
+
+
+def test_bad_relevance_is_placed():
+    assert check_relevance([0.0, 2]).tolist() == [0.0, 2.0]
+    with pytest.raises(InvalidInput, match=r"not negative, got -1\.0 at index \(1, 0\)"):
+        check_relevance([[0, 1], [-1, -2]])
+    with pytest.raises(InvalidInput, match=r"must be a list, got 3\."):
+        check_relevance(3)
+
+
+def test_rankings_are_checked_row_by_row():
+    assert check_ranking([[1, 0], [0.0, 1.0]], 2).tolist() == [[1, 0], [0, 1]]
+    for bad in ([[1, 0], [1, 1]], 0, [0, 1, 2]):
+        with pytest.raises(InvalidInput, match="each of the items 0 to 1 exactly once"):
+            check_ranking(bad, 2)
+
+
+def test_unreadable_arrays_are_explained():
+    assert why_unreadable(KeyError("seed")) == "'seed' is missing"
+    assert why_unreadable(ValueError("set allow_pickle=True")) == "it holds no arrays"
+    assert why_unreadable(OSError("No such file.")) == "No such file"

@@ -1,0 +1,94 @@
+"""One mutant against the tests that reach it."""
+
+import json
+import subprocess
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench.mutants.operators import Mutant
+from bench.mutants.plugin import TIMED_OUT
+from bench.mutants.reach import Tests, digest_of, file_of
+from bench.mutants.trees import Tree
+
+KILLED, LATE, SURVIVED, UNREACHED = "killed", "timed out", "survived", "unreached"
+_SLOWER, _SECONDS = 10, 5.0  # a test may take so many times its time, and so many seconds more
+_START = 60.0  # seconds until pytest has imported everything, on a busy machine
+_COMPILING = 4.0  # seconds that a test waits for compiled code, on average, if none is cached
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a mutant, and the first test that told it."""
+
+    key: str
+    package: str
+    path: str
+    line: int
+    operator: str
+    difference: str
+    outcome: str
+    by: str
+    n_tests: int
+    seconds: float
+
+    @property
+    def told(self) -> bool:
+        """Whether the tests tell this mutant from the code."""
+        return self.outcome in (KILLED, LATE)
+
+    def line_of_json(self) -> str:
+        """Return the verdict as it is kept."""
+        return json.dumps(asdict(self)) + "\n"
+
+
+def key_of(mutant: Mutant, source: bytes, tests: Tests, folder: Path) -> str:
+    """Return a digest of the source file, the mutant and the files of its tests."""
+    names = {file_of(test) for test in [*tests.near, *tests.far, *tests.compiled]}
+    parts = [digest_of((folder / name).read_bytes()) for name in sorted(names)]
+    return digest_of(repr((asdict(mutant), digest_of(source), parts)).encode())
+
+
+def try_mutant(mutant: Mutant, package: str, tests: Tests, budget: float, tree: Tree) -> Verdict:
+    """Run the tests of a mutant, in three turns, until one fails."""
+    path = Path("src") / mutant.path
+    source = (tree.folder / path).read_bytes()
+    key = key_of(mutant, source, tests, tree.folder)
+    has_kernels = b"keyhole.compiled" in source
+    compiled = dict(tests.compiled)
+    if has_kernels:  # all compiled code is stale
+        compiled = dict(list(compiled.items())[: int(budget / _COMPILING)])
+    began, n_tests, outcome, by = time.perf_counter(), 0, UNREACHED, ""
+    with tree.changed(path, mutant.apply(source)):
+        for turn, interpreted in ((tests.near, True), (tests.far, True), (compiled, False)):
+            if turn and outcome in (UNREACHED, SURVIVED):
+                n_tests += len(turn)
+                outcome, by = _run(turn, tree, interpreted, fresh=has_kernels and not interpreted)
+    seconds = round(time.perf_counter() - began, 1)
+    difference = mutant.difference(source)
+    about = (mutant.path, mutant.line, mutant.operator, difference)
+    return Verdict(key, package, *about, outcome, by, n_tests, seconds)
+
+
+def _run(tests: dict[str, float], tree: Tree, interpreted: bool, fresh: bool) -> tuple[str, str]:
+    extra = _SECONDS + (10 * _COMPILING if fresh else 0.0)
+    limits = {test: _SLOWER * seconds + extra for test, seconds in tests.items()}
+    wanted = tree.folder / "tests-of-mutant.json"
+    wanted.write_text(json.dumps(limits))
+    files = sorted({file_of(test) for test in tests})
+    try:
+        ran = tree.pytest(
+            ["-x", *files],
+            {"MUTANTS_TESTS": str(wanted)},
+            interpreted=interpreted,
+            fresh=fresh,
+            # Compiled code hears no signal, so that its limit is that of the whole turn.
+            timeout=_START + sum(limits.values()),
+        )
+    except subprocess.TimeoutExpired:
+        return LATE, "the whole turn"
+    if ran.returncode == 0:
+        return SURVIVED, ""
+    failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    by = failed[0].split(" - ")[0] if failed else f"pytest exits with {ran.returncode}"
+    return (LATE if TIMED_OUT in ran.stdout else KILLED), by
