@@ -129,8 +129,10 @@ class Steps:
 class Estimator:
     """A6: gradient descent on an estimate from the first k documents."""
 
-    def __init__(self, steps, estimate, k, mix, mix_power, exploration, mismatch_scale):
-        self.steps, self.estimate, self.k = steps, estimate, k
+    def __init__(
+        self, steps, estimate, k, mix, mix_power, exploration, mismatch_scale, centred=True
+    ):
+        self.steps, self.estimate, self.k, self.centred = steps, estimate, k, centred
         self.mix, self.mix_power, self.exploration = mix, mix_power, exploration
         self.mismatch_scale, self.n_hits = mismatch_scale, 0
 
@@ -156,8 +158,9 @@ class Estimator:
 
     def update(self, features, ranking, grades, round):
         shown = ranking[: self.k], grades[ranking][: self.k]
-        gradient = self.estimate(self.scores, *shown, self.propensity)
-        self.steps.down(features.T @ gradient, round)
+        centred = features - features.mean(axis=0) if self.centred else features
+        gradient = self.estimate(centred @ self.steps.weights, *shown, self.propensity)
+        self.steps.down(centred.T @ gradient, round)
 
 
 class Greedy:

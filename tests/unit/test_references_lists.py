@@ -108,6 +108,8 @@ def test_contextual_rtopk(surrogate, estimate, k, step):
     how: Any = {"mix": 0.7, "mix_power": 0.2, "mismatch_scale": 1.5, "exploration": "lifted"}
     if surrogate == "squared":
         how["exploration"] = "uniform"
+    if step == "fixed":
+        how["centred"] = False
     ranker = ContextualRTopK(
         N_FEATURES, LONGEST, surrogate=surrogate, seed=SEED, run=RUN, **how, **STEPS[step]
     )
@@ -156,13 +158,12 @@ def test_a_rate_means_the_same_whatever_the_scale_of_the_features(step):
 
 
 def test_default_steps():
-    """Descent: 3 / sqrt(t). Contextual RTop-kF: AdaGrad 0.3, gamma 0.1, kl, lifted."""
-    ranker, reference = (
-        Descent(N_FEATURES, LONGEST),
-        Greedy(Steps("power", 3.0, 0.5, None), listnet),
-    )
-    same_lists(ranker, reference, stream())
-    weights_agree(ranker, reference.steps)
+    """AdaGrad 0.3 for both; contextual RTop-kF: gamma 0.1, kl, lifted; powers 1/2 and 2/3."""
+    for step, chosen in (("adagrad", {}), ("power", {"step": "power"})):
+        ranker = Descent(N_FEATURES, LONGEST, **chosen)
+        reference = Greedy(Steps(step, 0.3, 0.5, None), listnet)
+        same_lists(ranker, reference, stream())
+        weights_agree(ranker, reference.steps)
     plain = ContextualRTopK(N_FEATURES, LONGEST, seed=SEED, run=RUN)
     told = Estimator(Steps("adagrad", 0.3, 0.0, None), kl, 1, 0.1, 0.0, "lifted", 1.0)
     same_lists(plain, told, stream(), depth=1)
