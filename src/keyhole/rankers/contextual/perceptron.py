@@ -193,8 +193,8 @@ class MaxViolationPerceptron(_Perceptron):
     Notes
     -----
     Algorithm 3 of [T16] (A3), bound B3. The own code of its author has power=0.5 and by_loss=True,
-    which does better on noisy grades (docs/contextual.md). B3 adds up equal steps: with either the
-    number of mistakes has no bound, not even on lists that can be separated.
+    which made little difference on noisy grades (docs/contextual.md). B3 adds up equal steps: with
+    either the number of mistakes has no bound, not even on lists that can be separated.
 
     Examples
     --------
