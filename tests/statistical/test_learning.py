@@ -209,8 +209,8 @@ def opposing_the_leader(rounds: int, m: int):
 def test_noise_protects_from_an_adversary_that_opposes_the_leader():
     """Nothing can be learnt there, so chance does well: the one to beat follows the leader.
 
-    That one finds the relevant item last in every round, a fixed ranking in the middle on average:
-    (m - 1) / 2 positions higher.
+    With the adversary's ties that one finds the relevant item last in every round, a fixed ranking
+    in the middle on average: (m - 1) / 2 positions higher. With its own ties it loses half of it.
     """
     m, rounds = 5, 5000
     world = Recorded(opposing_the_leader(rounds, m))

@@ -121,7 +121,7 @@ def test_b8_steps_are_estimates_of_the_size_that_is_claimed():
     """Each step is that of Lemma 25's estimate; their mean square is at most C / gamma."""
     rounds, rate, gamma = 400, 0.01, 0.2
     features, relevance = two_kinds(rounds)
-    phi, size = surrogate("squared"), ListSize(2, 1.0, 1.0, 1.0)
+    phi, size = surrogate("squared"), ListSize(2, 1.0, 0.3, 1.0)  # a ball that weights run into
     ranker = ContextualRTopK(2, 2, surrogate="squared", mix=gamma, mix_power=0.0, step="fixed",
                              rate=rate, radius=size.radius, exploration="uniform")  # fmt: skip
     squares, explored = [], 0
@@ -146,6 +146,7 @@ def test_b8_steps_are_estimates_of_the_size_that_is_claimed():
             slope = rows.T @ top_one(phi, scores, order, seen, gamma=gamma, greedy=greedy)
             mean += chance * float(slope @ slope)
         squares.append(mean)
+    assert np.linalg.norm(ranker.state.weights) == pytest.approx(size.radius)
     bound = gradients.estimate_constant("squared", size) / gamma
     print(f"mean square at most {max(squares):.1f}, bound {bound:.1f}")
     assert 0.02 * bound < max(squares) <= bound
@@ -173,7 +174,9 @@ def scores_of(ranker):
 @pytest.fixture(scope="module")
 def chance_and_listnet():
     d, m = WORLD.n_features, WORLD.n_items
-    return scores_of(RandomLists(d, m)), scores_of(Descent(d, m))
+    chance, listnet = scores_of(RandomLists(d, m)), scores_of(Descent(d, m))
+    assert (listnet - chance).min() > 0.2  # else shares of it would mean nothing
+    return chance, listnet
 
 
 def share_of_lead(ranker, chance, listnet) -> float:
