@@ -52,7 +52,7 @@ def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def _labels(n_items: int) -> IntArray:
     """Return a relabelling without fixed points."""
-    return np.roll(np.arange(n_items)[::-1], 1) if n_items > 2 else np.arange(n_items)[::-1]
+    return np.roll(np.arange(n_items), 1)
 
 
 def _reveal_for(ranker: Ranker) -> Reveal:

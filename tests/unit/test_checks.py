@@ -209,7 +209,7 @@ def test_feedback_may_be_late(interpreted):
 
 def test_items_are_exchangeable():
     def by_index(params, state, draw, features, ranking, explored, propensity, values, work):
-        state.sums[1] += 0.5
+        state.sums[0] += 0.5
 
     def first_of_ties(params, state, draw, features, out, work):
         out[:] = np.argsort(-state.sums, kind="stable")
@@ -218,6 +218,14 @@ def test_items_are_exchangeable():
     check = checks.check_items_are_exchangeable
     broken(check, "Relabelling items must relabel the rankings", tally(update=by_index))
     broken(check, "round 0 differs", tally(rank=first_of_ties))
+
+
+def test_labels_move_every_item():
+    for n_items in range(2, 8):
+        labels = checks._labels(n_items)
+        assert sorted(labels) == list(range(n_items))
+        assert (labels != np.arange(n_items)).all()
+    assert checks._labels(1).tolist() == [0]
 
 
 def test_too_little_is_refused(monkeypatch):
@@ -311,7 +319,7 @@ class LinearIf(Odd):
         (Odd(lambda v, r: v if r.any() else np.nan), "must be finite on every list"),
         (Odd(lambda v, r: np.inf if r[0] == 4.0 else v), "must be finite on every list"),
         (Odd(lambda v, _: v + 1e-9, only_many=True), "must equal one by one"),
-        (Odd(lambda v, r: v + r[1]), "Relabelling items must leave DCG as it is"),
+        (Odd(lambda v, r: v + r[0]), "Relabelling items must leave DCG as it is"),
         (LinearIf(lambda v, _: v**2, True), "says it is linear but is not"),
         (LinearIf(lambda v, _: v**2, False), "says it is linear but is not"),
     ],
@@ -356,7 +364,7 @@ def changing(params, draw, relevance, ranking, values):
 
 def by_first_item(params, draw, relevance, ranking, values):
     show(2)(params, draw, relevance, ranking, values)
-    values[:2] += relevance[1]
+    values[:2] += relevance[0]
 
 
 @pytest.mark.parametrize(
@@ -390,30 +398,31 @@ class Crowd(Flips):
         return self
 
 
-def set_all(t, value):
+def set_one(t, value):
     def change(round, out):
         if round == t:
-            out[:] = value
+            out[2] = value
 
     return change
 
 
 def by_item(_, out):
-    out[1] = 1.0
+    out[0] = 1.0
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (set_all(99, np.nan), "must give finite relevance"),
-        (set_all(0, -1.0), "must give finite relevance that is not negative"),
-        (set_all(3, 1.5), "must keep to its max_grade=1"),
-        (set_all(3, 0.5), "says it is binary but gave"),
+        (set_one(99, np.nan), "must give finite relevance"),
+        (set_one(0, -1.0), "must give finite relevance that is not negative"),
+        (set_one(3, 1.5), "must keep to its max_grade=1"),
+        (set_one(3, 0.5), "says it is binary but gave"),
         (by_item, "Relabelling items must relabel"),
     ],
 )
 def test_worlds(change, sentence):
     checks.check_world(Crowd())
+    checks.check_world(WORLD)
     with pytest.raises(AssertionError, match=sentence):
         checks.check_world(Crowd(change))
 
@@ -430,10 +439,13 @@ def test_worlds_repeat_themselves():
 
 
 def test_worlds_need_not_be_binary():
-    world = Crowd(set_all(3, 0.5))
+    def halves(t, out):
+        out[:] *= 0.5 if t == 3 else 1.0
+
+    world = Crowd(halves)
     world.is_binary = False
     checks.check_world(world)
-    checks.check_world(Crowd(set_all(3, 0.5)), rounds=3)
-    short = Crowd(set_all(3, 0.5))
+    checks.check_world(Crowd(halves), rounds=3)
+    short = Crowd(halves)
     short.length = 3
     checks.check_world(short)

@@ -13,6 +13,7 @@ from keyhole.errors import FeedbackTooSmall, InvalidInput
 from keyhole.game import checkpoints_of, play_runs
 from keyhole.log import Log
 from keyhole.measures import measure
+from keyhole.rankers.fixed.plain import Random
 from keyhole.reveals import Full, Top
 from keyhole.worlds import Recorded
 
@@ -211,3 +212,9 @@ def test_a_reveal_is_chosen_that_shows_enough():
     assert not np.isnan(seen).any()
     given = play(whole, WORLD, rounds=ROUNDS, record=True, reveal=Full()).logs[0].values
     assert np.array_equal(seen, given)
+    blind = play(Random(4), WORLD, rounds=3, record=True).logs[0].values.reshape(3, 4)
+    assert np.isnan(blind).tolist() == [[False, True, True, True]] * 3
+
+
+def test_curves_have_two_hundred_points():
+    assert np.array_equal(play(Random(4), WORLD, rounds=250).rounds, checkpoints_of(250, 200))
