@@ -10,7 +10,7 @@ from keyhole import Hopeless
 from keyhole.bounds import choices
 from keyhole.lab.ads import load_classes
 from keyhole.lab.spec import data_folder
-from keyhole.lab.study import find_study
+from keyhole.lab.study import find_study, papers_folder
 from keyhole.monitoring import Game, classify
 from keyhole.surrogates import surrogate
 
@@ -87,6 +87,10 @@ def test_r25_figure_3_5_is_on_yandex_shaped_lists():
             for curve in find_study(key).curves
         }
         assert played - {None} == {shape}
+    readme = (papers_folder() / "thesis-fig3.5" / "README.md").read_text()
+    assert "caption in the thesis names Yahoo" in readme
+    readme = (papers_folder() / "thesis-fig2.2" / "README.md").read_text()
+    assert "yet calls A2 slightly worse" in readme
 
 
 # ------------------------------------------------------------------ R29: pairs of rankings

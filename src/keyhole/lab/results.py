@@ -66,6 +66,11 @@ def summary(game: BuiltGame, trace: Trace) -> dict[str, Any]:
     slope = trace.slope()
     n_played = int(trace.rounds[-1]) * trace.n_runs
     notes = list(game.notes)
+    if trace.regret_is_lower_bound:
+        notes.append(
+            f"regret is a lower bound: the best fixed ranking for {game.measure.label} is the best "
+            f"that a local search found"
+        )
     if trace.exact == "none":
         notes.append(
             f"regret is not known: the best fixed ranking for {game.measure.label} is found by "
