@@ -6,7 +6,7 @@
 
 ``numbers.toml`` says what is measured and where it is quoted. Each row is measured in a process of
 its own; all share one cache of compiled code, which was empty when the first began. Finished rows
-and studies are kept under out/numbers for as long as the code stays the same. The record goes to
+and studies are kept under out/numbers for as long as the code and the study stay the same. The record goes to
 out/numbers/numbers.json and numbers.md, and to docs/numbers.md once every row is measured. Exit
 code 1 if a quoted number is not what was measured, or a row fails.
 """
@@ -65,22 +65,25 @@ def read_table(path: Path = TABLE) -> dict[str, list[dict[str, Any]]]:
 
 
 def code_stamp() -> str:
-    """Return a digest of all code and data that decides about what is measured."""
-    files = [
-        *(ROOT / "src" / "keyhole").rglob("*.py"),
-        *(ROOT / "papers").rglob("*.toml"),
-        *(path for path in (ROOT / "bench").glob("*.py") if path.name != Path(__file__).name),
-    ]
-    digest = hashlib.sha256()
-    for path in sorted(files):
+    """Return a digest of all code that decides about what is measured."""
+    return _digest((ROOT / "src" / "keyhole").rglob("*.py"), ROOT / "bench" / "numbers_tools.py")
+
+
+def row_stamp(row: dict[str, Any]) -> str:
+    """Return a digest of what decides about one row besides: its own code and its study."""
+    return _digest((ROOT / "papers" / row.get("study", "none")).glob("*.toml"), text=row["code"])
+
+
+def _digest(files: Iterable[Path], *more: Path, text: str = "") -> str:
+    digest = hashlib.sha256(text.encode())
+    for path in sorted([*files, *more]):
         digest.update(str(path.relative_to(ROOT)).encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
 def measure(row: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return what a row measures, from its file or by a process of its own."""
-    digest = hashlib.sha256(row["code"].encode()).hexdigest()[:12]
-    kept = folder / "rows" / f"{digest}.json"
+    kept = folder / "rows" / f"{row_stamp(row)}.json"
     if kept.is_file():
         return json.loads(kept.read_text(encoding="utf-8"))
     began = time.perf_counter()
