@@ -6,9 +6,9 @@
 
 ``numbers.toml`` says what is measured and where it is quoted. Each row is measured in a process of
 its own; all share one cache of compiled code, which was empty when the first began. Finished rows
-and studies are kept under out/numbers for as long as the code and the study stay the same. The record goes to
-out/numbers/numbers.json and numbers.md, and to docs/numbers.md once every row is measured. Exit
-code 1 if a quoted number is not what was measured, or a row fails.
+and studies are kept under out/numbers for as long as the code and the study stay the same. The
+record goes to out/numbers/numbers.json and numbers.md, and to docs/numbers.md once every row is
+measured. Exit code 1 if a quoted number is not what was measured, or a row fails.
 """
 
 import argparse
