@@ -141,6 +141,14 @@ def test_slam_in_long_lists_is_the_definition(name):
     assert loss.value(s, R) == pytest.approx(slam_by_definition(loss, s, R), rel=1e-10)
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_what_depends_on_differences_of_scores_only(name):
+    loss, s, R = ALL[name], np.array([0.4, -0.3, 1.2, 0.1]), np.array([2.0, 0.0, 1.0, 2.0])
+    same = np.allclose(loss.gradient(s + 0.7, R), loss.gradient(s, R), rtol=0, atol=1e-12)
+    flat = abs(loss.gradient(s, R).sum()) < 1e-12
+    assert same == flat == loss.is_shift_invariant
+
+
 def lists_with_ties(n_lists, m, n_grades, seed):
     rng = np.random.default_rng(seed)
     s = rng.normal(0, 1, (n_lists, m))

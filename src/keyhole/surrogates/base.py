@@ -91,6 +91,8 @@ class Surrogate(ABC):
     """The terms of the gradient, where each needs the relevance of two items."""
     is_convex: ClassVar[bool] = True
     is_nonnegative: ClassVar[bool] = True
+    is_shift_invariant: ClassVar[bool] = False
+    """Whether it depends on differences of scores only."""
 
     @property
     def order(self) -> int | None:

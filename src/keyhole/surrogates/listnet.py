@@ -50,6 +50,7 @@ class ListNet(Surrogate):
 
     name: ClassVar[str] = "listnet"
     kernel: ClassVar[SurrogateKernel] = SurrogateKernel(_value, _gradient)
+    is_shift_invariant: ClassVar[bool] = True
 
     def _lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
         return 2.0 if n_items > 1 else 0.0

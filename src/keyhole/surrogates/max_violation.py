@@ -69,6 +69,7 @@ class MaxViolation(Surrogate):
 
     name: ClassVar[str] = "max_violation"
     kernel: ClassVar[SurrogateKernel] = SurrogateKernel(_value, _gradient)
+    is_shift_invariant: ClassVar[bool] = True
 
     def _lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:
         return 2.0

@@ -69,6 +69,7 @@ class PairwiseSquared(Surrogate):
 
     name: ClassVar[str] = "pairwise_squared"
     kernel: ClassVar[SurrogateKernel] = SurrogateKernel(_value, _gradient)
+    is_shift_invariant: ClassVar[bool] = True
     parts: ClassVar[PartKernel | None] = PartKernel(_known, _part)
 
     def _lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float | None:

@@ -58,6 +58,7 @@ class RankSVM(Surrogate):
 
     name: ClassVar[str] = "ranksvm"
     kernel: ClassVar[SurrogateKernel] = SurrogateKernel(_value, _gradient)
+    is_shift_invariant: ClassVar[bool] = True
     pairs: ClassVar[PairKernel | None] = PairKernel(_pair)
 
     def _lipschitz(self, n_items: int, max_grade: float, max_score: float) -> float:

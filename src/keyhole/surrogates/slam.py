@@ -164,6 +164,7 @@ class SLAM(Surrogate):
 
     name: ClassVar[str] = "slam"
     kernel: ClassVar[SurrogateKernel] = SurrogateKernel(_value, _gradient)
+    is_shift_invariant: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -95,6 +95,7 @@ class SmoothDCG(Surrogate):
 
     name: ClassVar[str] = "smooth_dcg"
     kernel: ClassVar[SurrogateKernel] = SurrogateKernel(_value, _gradient)
+    is_shift_invariant: ClassVar[bool] = True
     parts: ClassVar[PartKernel | None] = PartKernel(_known, _part)
     is_convex: ClassVar[bool] = False
     is_nonnegative: ClassVar[bool] = False

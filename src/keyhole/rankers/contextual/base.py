@@ -11,7 +11,7 @@ from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer
 from keyhole.rankers.contextual.linear import ADAGRAD, FIXED, POWER, Step, centre, descend
 from keyhole.rankers.contextual.vectors import chain, linear_scores
 from keyhole.sorting import sort_descending
-from keyhole.surrogates.base import SurrogateWork, surrogate_work
+from keyhole.surrogates.base import Surrogate, SurrogateWork, surrogate_work
 
 EVERYTHING = 2**31
 """The depth of a ranker that must see the relevance of every document."""
@@ -78,9 +78,17 @@ def rank_greedily(params: Any, state: Any, features: Any, out: Any, work: Any) -
 @kernel
 def step_down(params: Any, state: Any, draw: Any, features: Any, gradient: Any, work: Any) -> None:
     """Step down a gradient by score, of the features as they are or less the mean of their list."""
-    centre(params.step, gradient, gradient)
+    if params.step.centred:
+        centre(gradient, gradient)
     chain(features, gradient, work.descent)
     descend(params.step, draw.round, work.descent, state.weights, state.squares)
+
+
+def centres(name: str, centred: bool, surrogate: Surrogate) -> bool:
+    """Return whether features must be centred, which some surrogates do not notice, or raise."""
+    if not isinstance(centred, bool):
+        raise InvalidInput(f"`centred` of {name} must be true or false, got {centred!r}.")
+    return centred and not surrogate.is_shift_invariant
 
 
 def step_of(
@@ -97,8 +105,6 @@ def step_of(
     Scores are the same for features divided by ``row_norm`` and weights multiplied by it; the
     step is that of a game so scaled, in which no document has a norm above 1.
     """
-    if not isinstance(centred, bool):
-        raise InvalidInput(f"`centred` of {name} must be true or false, got {centred!r}.")
     kind = _STEPS[check_choice(step, f"`step` of {name}", _STEPS)]
     row_norm = check_number(row_norm, f"`row_norm` of {name}", above=0.0)
     return Step(

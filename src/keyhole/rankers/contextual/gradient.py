@@ -8,6 +8,7 @@ from keyhole.contracts import RankerKernel
 from keyhole.rankers.contextual.base import (
     EVERYTHING,
     ContextualRanker,
+    centres,
     linear_init,
     linear_work,
     rank_greedily,
@@ -57,9 +58,11 @@ def _update_by(gradient_of: Any) -> Callable[..., None]:
         work: Any,
     ) -> None:
         n_items = ranking.shape[0]
-        scores, relevance = work.centred[:n_items], work.relevance[:n_items]
+        scores, relevance = work.scores[:n_items], work.relevance[:n_items]
         gradient = work.gradient[:n_items]
-        centre(params.step, work.scores[:n_items], scores)
+        if params.step.centred:
+            scores = work.centred[:n_items]
+            centre(work.scores[:n_items], scores)
         by_item(ranking, values, relevance)
         gradient_of(params.surrogate, scores, relevance, gradient, work.surrogate)
         step_down(params, state, draw, features, gradient, work)
@@ -124,7 +127,9 @@ class Descent(ContextualRanker):
         run: int = 0,
     ) -> None:
         super().__init__(n_features, n_items, seed=seed, run=run)
+        name = type(self).__name__
         self.surrogate = named_surrogate(surrogate)
+        centred = centres(name, centred, self.surrogate)
         self.max_grade = self.surrogate.max_grade
         update = assemble(_update_by, self.surrogate.kernel.gradient)
         self.kernel = RankerKernel(
@@ -132,7 +137,7 @@ class Descent(ContextualRanker):
         )
         self.params = DescentParams(
             self.n_features,
-            step_of(type(self).__name__, step, rate, power, row_norm, radius, centred),
+            step_of(name, step, rate, power, row_norm, radius, centred),
             self.surrogate.params(self.n_items),
         )
 

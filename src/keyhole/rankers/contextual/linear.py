@@ -22,13 +22,12 @@ class Step(NamedTuple):
 
 
 @kernel
-def centre(step: Step, given: Any, out: Any) -> None:
-    """Fill ``out`` with scores, or slopes by score: less their mean if features are centred."""
-    mean = 0.0
-    if step.centred:
-        for item in range(given.shape[0]):
-            mean += given[item]
-        mean /= given.shape[0]
+def centre(given: Any, out: Any) -> None:
+    """Fill ``out`` with scores, or slopes by score, less their mean."""
+    total = 0.0
+    for item in range(given.shape[0]):
+        total += given[item]
+    mean = total / given.shape[0]
     for item in range(given.shape[0]):
         out[item] = given[item] - mean
 

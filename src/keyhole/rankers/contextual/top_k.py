@@ -9,6 +9,7 @@ from keyhole.draw import scalar, uniforms
 from keyhole.errors import NotObservable, check_choice, check_integer, check_number
 from keyhole.rankers.contextual.base import (
     ContextualRanker,
+    centres,
     linear_init,
     linear_work,
     rank_greedily,
@@ -164,8 +165,10 @@ def _update_by(estimate: Any) -> Callable[..., None]:
         work: Any,
     ) -> None:
         n_items = ranking.shape[0]
-        scores, gradient = work.centred[:n_items], work.gradient[:n_items]
-        centre(params.step, work.scores[:n_items], scores)
+        scores, gradient = work.scores[:n_items], work.gradient[:n_items]
+        if params.step.centred:
+            scores = work.centred[:n_items]
+            centre(work.scores[:n_items], scores)
         estimate(params, draw, scores, ranking, explored, propensity, values, gradient, work)
         step_down(params, state, draw, features, gradient, work)
 
@@ -270,6 +273,7 @@ one or two documents; that of listnet needs the relevance of all.
                 f"that of {self.surrogate.name} needs the relevance of all."
             )
         self.max_grade = self.surrogate.max_grade
+        centred = centres(name, centred, self.surrogate)
         check_choice(exploration, f"`exploration` of {name}", self.exploration_kinds)
         order = self.surrogate.order
         where = f"`k` of {name} with the surrogate {self.surrogate.name}"
