@@ -147,11 +147,8 @@ def _try_all(
                 if verdict.key not in known:
                     out.write(verdict.line_of_json())
                     out.flush()
-                place, told = (
-                    f"{verdict.path}:{verdict.line}",
-                    f"{verdict.outcome} in {verdict.seconds:g} s",
-                )
-                line = f"{done}/{len(drawn)} {place} {told}: {verdict.difference}"
+                told = f"{verdict.path}:{verdict.line} {verdict.outcome} in {verdict.seconds:g} s"
+                line = f"{done}/{len(drawn)} {told}: {verdict.difference}"
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
         except BaseException:
             pool.shutdown(cancel_futures=True)

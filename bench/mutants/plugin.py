@@ -1,15 +1,9 @@
-"""What pytest does for the mutants: run some tests in a given order, and note what each reaches.
+"""What pytest does for the mutants: run some tests in a given order, and note how each went.
 
-The environment carries the orders, because each run is a process of its own:
-
-``MUTANTS_TESTS``
-    A file with ``{test id: seconds}``: only these tests run, in this order, each for at most that
-    long. Without it all tests run.
-``MUTANTS_LIMIT``
-    Seconds of processor time that every test may take, where no such file says it.
-``MUTANTS_REACH``
-    The file that gets ``{test id: {outcome, seconds, reached}}``, with the names of the package's
-    functions that each test called.
+``MUTANTS_OUT`` names the file for ``{test: {outcome, seconds, reached}}``, ``MUTANTS_TESTS`` one
+with ``{test: seconds}``: these tests run in this order, each for at most that much processor
+time. Without it all tests run, for at most ``MUTANTS_LIMIT``, and the functions of the package that
+they call are noted.
 """
 
 import json
@@ -25,40 +19,17 @@ from typing import Any
 
 import pytest
 
-TIMED_OUT = "ran out of the time of a mutant"
-
-
-class Tracer:
-    """The functions below a folder that were called since :meth:`take`, each by its name."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = f"{folder}{os.sep}"
-        self._names: dict[CodeType, str | None] = {}
-        self._called: set[CodeType] = set()
-
-    def __call__(self, frame: FrameType, *_: object) -> None:
-        # Calls alone are traced, never lines: interpreted kernels would take too long.
-        self._called.add(frame.f_code)
-
-    def take(self) -> list[str]:
-        """Return what was called, and begin anew."""
-        called, self._called = self._called, set()
-        return sorted({name for name in map(self._name, called) if name is not None})
-
-    def _name(self, code: CodeType) -> str | None:
-        if not code.co_filename.startswith(self._folder):
-            return None
-        path = Path(code.co_filename[len(self._folder) :]).as_posix()
-        return f"{path}::{code.co_qualname}"
+TIMED_OUT = "timed out"
+_SOURCE = f"{Path.cwd() / 'src'}{os.sep}"
 
 
 class Plugin:
     """Hooks of one run of pytest."""
 
-    def __init__(self, tests: dict[str, float] | None, limit: float, reach: Path | None) -> None:
-        self._tests, self._limit, self._reach = tests, limit, reach
-        self._tracer = Tracer(Path.cwd() / "src")
+    def __init__(self, out: Path, tests: dict[str, float] | None, limit: float) -> None:
+        self._out, self._tests, self._limit = out, tests, limit
         self._found: dict[str, dict[str, Any]] = {}
+        self._called: set[CodeType] = set()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         if self._tests is not None:
@@ -68,29 +39,41 @@ class Plugin:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        limit = self._limit if self._tests is None else self._tests[item.nodeid]
-        began = time.process_time()
         self._found[item.nodeid] = {"outcome": "passed"}
+        self._called.clear()
+        began = time.process_time()
+        limit = self._limit if self._tests is None else self._tests[item.nodeid]
         signal.signal(signal.SIGPROF, _stop)
         signal.setitimer(signal.ITIMER_PROF, limit)
-        if self._reach is not None:
-            threading.settrace(self._tracer)
-            sys.settrace(self._tracer)
+        if self._tests is None:
+            threading.settrace(self._trace)
+            sys.settrace(self._trace)
         try:
             return (yield)
         finally:
             sys.settrace(None)
             signal.setitimer(signal.ITIMER_PROF, 0)
-            seconds = round(time.process_time() - began, 4)
-            self._found[item.nodeid] |= {"seconds": seconds, "reached": self._tracer.take()}
+            entry = self._found[item.nodeid]
+            entry["seconds"] = round(time.process_time() - began, 4)
+            entry["reached"] = sorted(filter(None, map(_name, self._called)))
+
+    def _trace(self, frame: FrameType, *_: object) -> None:
+        # Calls alone are traced, never lines: interpreted kernels would take too long.
+        self._called.add(frame.f_code)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome != "passed":
-            self._found[report.nodeid]["outcome"] = report.outcome
+            late = report.failed and TIMED_OUT in report.longreprtext
+            self._found[report.nodeid]["outcome"] = TIMED_OUT if late else report.outcome
 
     def pytest_sessionfinish(self) -> None:
-        if self._reach is not None:
-            self._reach.write_text(json.dumps(self._found))
+        self._out.write_text(json.dumps(self._found))
+
+
+def _name(code: CodeType) -> str | None:
+    if not code.co_filename.startswith(_SOURCE):
+        return None
+    return f"{Path(code.co_filename.removeprefix(_SOURCE)).as_posix()}::{code.co_qualname}"
 
 
 def _stop(*_: object) -> None:
@@ -98,7 +81,7 @@ def _stop(*_: object) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    tests, reach = os.environ.get("MUTANTS_TESTS"), os.environ.get("MUTANTS_REACH")
-    chosen = None if tests is None else json.loads(Path(tests).read_text())
+    wanted = os.environ.get("MUTANTS_TESTS")
+    tests = None if wanted is None else json.loads(Path(wanted).read_text())
     limit = float(os.environ.get("MUTANTS_LIMIT", "0"))
-    config.pluginmanager.register(Plugin(chosen, limit, Path(reach) if reach else None))
+    config.pluginmanager.register(Plugin(Path(os.environ["MUTANTS_OUT"]), tests, limit))

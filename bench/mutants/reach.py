@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console
 
 from bench.mutants.operators import Mutant
+from bench.mutants.plugin import TIMED_OUT
 from bench.mutants.trees import Tree
 
 INTERPRETED_LIMIT = 0.5  # seconds of processor time; tests that take longer are run compiled
@@ -80,13 +81,9 @@ class Reach:
             console.print(f"reach {number}/{len(groups)} {group}: {len(tests)} tests")
 
     def _collect(self, files: list[str]) -> dict[str, Any]:
-        out = self._store.with_name("reached.json")
-        out.write_text("{}")  # what stays if pytest finds no tests
-        settings = {"MUTANTS_REACH": str(out), "MUTANTS_LIMIT": str(INTERPRETED_LIMIT)}
-        self._tree.pytest(files, settings, interpreted=True)
-        tests: dict[str, Any] = json.loads(out.read_text())
+        _, tests = self._tree.pytest(files, interpreted=True, limit=INTERPRETED_LIMIT)
         for entry in tests.values():
-            if entry["outcome"] == "failed":
+            if entry["outcome"] in ("failed", TIMED_OUT):
                 entry |= {"seconds": COMPILED_SECONDS, "mode": "compiled"}
         return {test: entry for test, entry in tests.items() if entry["outcome"] != "skipped"}
 

@@ -1,5 +1,6 @@
 """Copies of the project in which tests run, so that the working tree is never touched."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import cache_from_source
 from pathlib import Path
+from typing import Any
 
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "out", "build", "dist", "*.egg-info")
+_NO_TESTS, _USAGE = 5, 4  # exit codes of pytest
 
 
 class Tree:
@@ -43,31 +46,42 @@ class Tree:
 
     def pytest(
         self,
-        arguments: list[str],
-        settings: dict[str, str],
+        files: list[str],
         *,
         interpreted: bool,
+        limits: dict[str, float] | None = None,
+        limit: float = 0.0,
         fresh: bool = False,
         timeout: float | None = None,
-    ) -> "subprocess.CompletedProcess[str]":
-        """Run pytest with the plugin; ``fresh`` keeps compiled code out of the tree's cache."""
-        environment = {
-            "KEYHOLE_DATA": str(self._data),
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(self.folder / "src"), str(self.folder)]),
-            **settings,
-        }
+    ) -> tuple[bool, dict[str, Any]]:
+        """Return whether all went well, and how each test went.
+
+        With ``limits`` these tests alone run, up to the first that fails. ``fresh`` keeps compiled
+        code out of the tree's cache.
+        """
         command = [sys.executable, "-m", "pytest", "-q", "-p", "bench.mutants.plugin"]
         command += ["-p", "no:cacheprovider", "-p", "no:xdist"]
-        if interpreted:
-            environment["NUMBA_DISABLE_JIT"] = "1"
-            # The words that random numbers are made of wrap around without a warning if compiled.
-            command += ["-W", "ignore:overflow encountered:RuntimeWarning"]
-        with tempfile.TemporaryDirectory() as cache:
+        with tempfile.TemporaryDirectory() as scratch:
+            out, wanted = Path(scratch, "out.json"), Path(scratch, "wanted.json")
+            environment = {
+                "KEYHOLE_DATA": str(self._data),
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(self.folder / "src"), str(self.folder)]),
+                "MUTANTS_OUT": str(out),
+                "MUTANTS_LIMIT": str(limit),
+            }
+            if limits is not None:
+                wanted.write_text(json.dumps(limits))
+                environment["MUTANTS_TESTS"] = str(wanted)
+                command += ["-x"]
+            if interpreted:
+                environment["NUMBA_DISABLE_JIT"] = "1"
+                # The words that random numbers are made of wrap around; compiled, in silence.
+                command += ["-W", "ignore:overflow encountered:RuntimeWarning"]
             if fresh:
-                environment["NUMBA_CACHE_DIR"] = cache
-            return subprocess.run(
-                [*command, *arguments],
+                environment["NUMBA_CACHE_DIR"] = scratch
+            ran = subprocess.run(
+                [*command, *files],
                 cwd=self.folder,
                 env=environment,
                 stdout=subprocess.PIPE,
@@ -76,3 +90,7 @@ class Tree:
                 timeout=timeout,
                 check=False,
             )
+            if ran.returncode == _USAGE:
+                raise RuntimeError(f"pytest could not begin:\n{ran.stdout}")
+            found = json.loads(out.read_text()) if out.exists() else {}
+        return ran.returncode in (0, _NO_TESTS), found

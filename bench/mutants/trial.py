@@ -11,7 +11,8 @@ from bench.mutants.plugin import TIMED_OUT
 from bench.mutants.reach import Tests, digest_of, file_of
 from bench.mutants.trees import Tree
 
-KILLED, LATE, SURVIVED, UNREACHED = "killed", "timed out", "survived", "unreached"
+KILLED, LATE, SURVIVED, UNREACHED = "killed", TIMED_OUT, "survived", "unreached"
+_FAILED = {"failed": KILLED, TIMED_OUT: LATE}
 _SLOWER, _SECONDS = 10, 5.0  # a test may take so many times its time, and so many seconds more
 _START = 60.0  # seconds until pytest has imported everything, on a busy machine
 _COMPILING = 4.0  # seconds that a test waits for compiled code, on average, if none is cached
@@ -54,41 +55,37 @@ def try_mutant(mutant: Mutant, package: str, tests: Tests, budget: float, tree: 
     path = Path("src") / mutant.path
     source = (tree.folder / path).read_bytes()
     key = key_of(mutant, source, tests, tree.folder)
-    has_kernels = b"keyhole.compiled" in source
-    compiled = dict(tests.compiled)
-    if has_kernels:  # all compiled code is stale
+    fresh, compiled = b"keyhole.compiled" in source, tests.compiled
+    if fresh:  # all compiled code is stale
         compiled = dict(list(compiled.items())[: int(budget / _COMPILING)])
     began, n_tests, outcome, by = time.perf_counter(), 0, UNREACHED, ""
     with tree.changed(path, mutant.apply(source)):
         for turn, interpreted in ((tests.near, True), (tests.far, True), (compiled, False)):
             if turn and outcome in (UNREACHED, SURVIVED):
                 n_tests += len(turn)
-                outcome, by = _run(turn, tree, interpreted, fresh=has_kernels and not interpreted)
+                outcome, by = _run(turn, tree, interpreted, fresh=fresh and not interpreted)
+    if by in compiled and _run({by: compiled[by]}, tree, False, fresh=False)[0] != SURVIVED:
+        raise RuntimeError(f"{by} must pass without mutants, but it fails.")
     seconds = round(time.perf_counter() - began, 1)
-    difference = mutant.difference(source)
-    about = (mutant.path, mutant.line, mutant.operator, difference)
+    about = (mutant.path, mutant.line, mutant.operator, mutant.difference(source))
     return Verdict(key, package, *about, outcome, by, n_tests, seconds)
 
 
 def _run(tests: dict[str, float], tree: Tree, interpreted: bool, fresh: bool) -> tuple[str, str]:
-    extra = _SECONDS + (10 * _COMPILING if fresh else 0.0)
+    """Return what became of a mutant, and the test that told it."""
+    extra = _SECONDS if interpreted else _SECONDS + 10 * _COMPILING
     limits = {test: _SLOWER * seconds + extra for test, seconds in tests.items()}
-    wanted = tree.folder / "tests-of-mutant.json"
-    wanted.write_text(json.dumps(limits))
     files = sorted({file_of(test) for test in tests})
+    # Compiled code hears no signal, so that its limit is that of the whole turn.
+    timeout = _START + sum(limits.values())
     try:
-        ran = tree.pytest(
-            ["-x", *files],
-            {"MUTANTS_TESTS": str(wanted)},
-            interpreted=interpreted,
-            fresh=fresh,
-            # Compiled code hears no signal, so that its limit is that of the whole turn.
-            timeout=_START + sum(limits.values()),
+        well, found = tree.pytest(
+            files, interpreted=interpreted, limits=limits, fresh=fresh, timeout=timeout
         )
     except subprocess.TimeoutExpired:
         return LATE, "the whole turn"
-    if ran.returncode == 0:
+    if well:
         return SURVIVED, ""
-    failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    by = failed[0].split(" - ")[0] if failed else f"pytest exits with {ran.returncode}"
-    return (LATE if TIMED_OUT in ran.stdout else KILLED), by
+    failed = [(test, seen["outcome"]) for test, seen in found.items() if seen["outcome"] in _FAILED]
+    by, outcome = failed[0] if failed else ("the imports", "failed")
+    return _FAILED[outcome], by

@@ -2,6 +2,7 @@
 
 import math
 from inspect import signature
+from typing import Any
 
 import pytest
 
@@ -127,7 +128,7 @@ def test_defaults_of_a_problem():
 
 
 def test_the_ball_decides_the_euclidean_norm():
-    ball = {"surrogate": "listnet", "n_queries": 100, "n_items": 5, "norm": 2.0}
+    ball: dict[str, Any] = {"surrogate": "listnet", "n_queries": 100, "n_items": 5, "norm": 2.0}
     assert Problem(**ball).euclidean_norm == 2.0
     assert Problem(**ball, n_features=9).euclidean_norm == 2.0
     assert Problem(**ball, n_features=9, ball="l1").euclidean_norm == 6.0

@@ -1,5 +1,8 @@
 """Errors have one sentence form."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from keyhole.errors import (
@@ -118,7 +121,8 @@ def test_bad_relevance_is_placed():
 
 
 def test_rankings_are_checked_row_by_row():
-    assert check_ranking([[1, 0], [0.0, 1.0]], 2).tolist() == [[1, 0], [0, 1]]
+    assert check_ranking(np.array([[1.0, 0.0], [0.0, 1.0]]), 2).tolist() == [[1, 0], [0, 1]]
+    bad: Any
     for bad in ([[1, 0], [1, 1]], 0, [0, 1, 2]):
         with pytest.raises(InvalidInput, match="each of the items 0 to 1 exactly once"):
             check_ranking(bad, 2)
