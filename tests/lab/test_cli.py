@@ -97,12 +97,20 @@ def test_how_a_csv_is_written_is_told_by_set(tmp_path):
 
 def test_measures_without_a_comparator_say_so():
     record = json.loads(
-        run("play", "--measure", "AP", "--items", 20, "--rounds", 300, "--json").stdout
+        run("play", "--measure", "ERR", "--items", 20, "--rounds", 300, "--json").stdout
     )
     assert record["average_regret"] is None
     assert record["average_score"] > 0
     assert any("regret is not known" in note for note in record["notes"])
     assert any("tuned for DCG" in note for note in record["notes"])
+
+
+def test_regret_against_what_a_search_found_is_called_a_lower_bound():
+    record = json.loads(
+        run("play", "--measure", "AP", "--items", 20, "--rounds", 300, "--json").stdout
+    )
+    assert record["average_regret"] > 0
+    assert any("regret is a lower bound" in note for note in record["notes"])
 
 
 def test_warnings_become_notes():

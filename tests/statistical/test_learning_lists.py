@@ -101,7 +101,7 @@ def test_b8_regret_in_the_surrogate_is_below_its_bound(kind, rounds):
     exploring = exploring_loss(kind, relevance)
     ranker = ContextualRTopK(
         2, 2, surrogate=kind, mix=settings.mix, mix_power=0.0, step="fixed", rate=settings.rate,
-        radius=size.radius, exploration="uniform",
+        radius=size.radius, exploration="uniform", centred=False,
     )  # fmt: skip
 
     def keeps(ranker):
@@ -123,7 +123,8 @@ def test_b8_steps_are_estimates_of_the_size_that_is_claimed():
     features, relevance = two_kinds(rounds)
     phi, size = surrogate("squared"), ListSize(2, 1.0, 0.3, 1.0)  # a ball that weights run into
     ranker = ContextualRTopK(2, 2, surrogate="squared", mix=gamma, mix_power=0.0, step="fixed",
-                             rate=rate, radius=size.radius, exploration="uniform")  # fmt: skip
+                             rate=rate, radius=size.radius, exploration="uniform",
+                             centred=False)  # fmt: skip
     squares, explored = [], 0
     for t, row in enumerate(relevance):
         rows = features[2 * t : 2 * t + 2]

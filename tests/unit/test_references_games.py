@@ -141,7 +141,10 @@ def test_games_in_parts_are_the_same_game(runs, monkeypatch):
 
 def test_where_no_best_ranking_is_known():
     assert comparator_for(measure("AP"), 8, True).kind == "exhaustive"
-    assert comparator_for(measure("AP"), 9, True).kind == "none"
+    assert comparator_for(measure("AP"), 9, True).kind == "local"
+    assert comparator_for(measure("AP"), 200, True).kind == "local"
+    assert comparator_for(measure("AP"), 201, True).kind == "none"
+    assert comparator_for(measure("ERR"), 9, True).kind == "none"
     assert comparator_for(measure("DCG"), 9, True).kind == "sorted"
 
 
