@@ -5,8 +5,8 @@
 Plays every surrogate on every data set, with `rtopk` where its gradient can be estimated from the
 top and with `listnet` (full feedback), features as they are, mapped onto 0 to 1 within each query
 or standardised over all documents. Prints how much better than random lists the lists shown are
-(running mean of NDCG@10), and exits with 1 if any ranker is worse than random. The defaults were chosen
-on the first two data sets and judged on the others.
+(running mean of NDCG@10), and exits with 1 if any ranker is worse than random. The defaults were
+chosen on the first two data sets and judged on the others.
 """
 
 import argparse
