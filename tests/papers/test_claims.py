@@ -85,8 +85,8 @@ STUDIES = {
     ),
     "thesis-fig2.1": Expected(9, 9, 7),
     "thesis-fig2.2": Expected(7, 7, 6),
-    "thesis-fig3.4": Expected(26, 26, 13),
-    "thesis-fig3.5": Expected(25, 25, 12),
+    "thesis-fig3.4": Expected(27, 27, 13),
+    "thesis-fig3.5": Expected(26, 26, 12),
     "thesis-table5.1": Expected(6, 6, 1),
     "thesis-fig5.1": Expected(
         17,
