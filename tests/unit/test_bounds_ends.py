@@ -240,6 +240,11 @@ def test_choices_at_plain_numbers():
     )
 
 
+def test_the_largest_gain_is_of_grade_one_unless_told():
+    assert ftpl.largest_gain("DCG") == ftpl.largest_gain("SumLoss") == 1.0
+    assert (ftpl.largest_gain("DCG", 3), ftpl.largest_gain("SumLoss", 3)) == (7.0, 3.0)
+
+
 def test_lists_of_scorers_may_not_be_huge():
     assert scorers.equivariant_dimension(5, 2) == 4
     with pytest.raises(InvalidInput, match="must be at most 5000, got 5002"):
