@@ -161,7 +161,7 @@ def test_world(given):
 
 @pytest.mark.parametrize("given", [*WORLD_EXAMPLES["separable"], *WORLD_EXAMPLES["graded"]])
 def test_drawn_features(given):
-    labels = np.roll(np.arange(given.n_items)[::-1], 1)
+    labels = np.roll(np.arange(given.n_items), 1)
     renamed_world, renamed = given.relabelled(labels), given.matrix()
     for t in range(50):
         features: Any = given.query(t, seed=3).features
