@@ -86,7 +86,9 @@ def test_a_certificate_is_written_checked_and_refused_once_corrupted(game, tmp_p
     certificate = json.loads(path.read_text())
     assert check_certificate(certificate) == answer["class"]
     assert f"is {answer['class']}" in run("classify", "--check", path).stdout
-    assert json.loads(run("classify", "--check", path, "--json").stdout)["rate"] == answer["rate"]
+    checked = json.loads(run("classify", "--check", path, "--json").stdout)
+    assert checked["rate"] == answer["rate"]
+    assert checked["proves"] is True
     text = json.dumps(certificate["proofs"])
     number = next(x for x in text.split('"') if "/" in x and x.replace("/", "").isdigit())
     certificate["proofs"] = json.loads(text.replace(f'"{number}"', '"1/977"', 1))

@@ -19,6 +19,7 @@ from keyhole.data import (
 )
 from keyhole.data.bandit import check_rewards_differ
 from keyhole.data.bandit_files import log_of_sheet, read_sheet
+from keyhole.data.bandit_formats import is_open_bandit
 from keyhole.errors import InvalidInput
 from keyhole.lab.spec import data_folder
 
@@ -250,3 +251,11 @@ def test_the_open_bandit_sample():
             assert (len(log), log.n_actions, log.rewards.sum()) == (10_000, n_items, count)
             assert log.is_uniform == (policy == "random")
             assert set(log.positions.tolist()) == {0, 1, 2}
+
+
+def test_a_file_is_an_open_bandit_file_by_its_columns_alone(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("item_id,position,click,propensity_score\n0,1,1,0.5\n")
+    assert is_open_bandit(path)
+    path.write_text("item_id,position,click\n0,1,1\n")
+    assert not is_open_bandit(path)
