@@ -96,7 +96,7 @@ def test_the_users_are_those_of_seed_0_and_run_0_unless_told():
 def test_the_best_of_long_lists_is_found_by_sorting_alone():
     assert sorted(best_fixed(Flips(9, n_relevant=1), rounds=3)) == list(range(9))
     assert best_fixed(Flips(8, n_relevant=8, flip=0.0), rounds=1, measure="AP").tolist()
-    with pytest.raises(InvalidInput, match="a list of at most 8 items .* got 9"):
+    with pytest.raises(InvalidInput, match=r"a list of at most 8 items .* got 9"):
         best_fixed(Flips(9, n_relevant=1), rounds=3, measure="ERR")
 
 
