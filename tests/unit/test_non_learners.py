@@ -59,3 +59,10 @@ def test_claims_that_anybody_passes_are_refused():
 
     with pytest.raises(AssertionError, match="a claim that does not hold"):
         check_only_learners_pass(nobody, LEARNER, non_learners(LEARNER))
+
+
+def test_relevance_is_binary_unless_told_otherwise():
+    learner = RTopK(4, horizon=100)
+    assert NonLearner(learner, "contrary").params.max_grade == 1.0
+    assert all(r.params.max_grade == 1.0 for r in non_learners(learner).values())
+    assert all(r.params.max_grade == 3.0 for r in non_learners(learner, max_grade=3).values())
