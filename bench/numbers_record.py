@@ -4,6 +4,7 @@ import datetime
 import os
 import platform
 import subprocess
+import textwrap
 from typing import Any
 
 import keyhole
@@ -46,8 +47,13 @@ def circumstances(stamp: str) -> dict[str, Any]:
     }
 
 
+_LONGEST_TEXT = 90
+"""Letters of a quotation that its row shows; its file has the rest."""
+
+
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    short = textwrap.shorten(text, _LONGEST_TEXT, placeholder=" ...")
+    return short.replace("|", "\\|")
 
 
 def as_markdown(outcomes: list[Any], elsewhere: list[dict[str, Any]], where: dict[str, Any]) -> str:
