@@ -101,7 +101,7 @@ STUDIES = {
 def test_every_study_is_here():
     assert sorted(STUDIES) == sorted(list_studies())
     claims, judged, without_data = zip(*(each[:3] for each in STUDIES.values()), strict=True)
-    assert (sum(claims), sum(judged), sum(without_data)) == (180, 178, 128)
+    assert (sum(claims), sum(judged), sum(without_data)) == (182, 180, 128)
 
 
 def missing_of(study: Study) -> dict[str, str]:
