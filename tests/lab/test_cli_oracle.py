@@ -266,5 +266,16 @@ def test_cells_without_a_rule_are_marked_not_known(monkeypatch):
 
 def test_an_answer_names_its_game_and_where_it_is_from():
     lines = run("classify", "NDCG", "--items", 3, "--top", 1).stdout.splitlines()
-    assert lines[0].split() == "game NDCG, 3 items, the top 1 shown, 2 grades".split()
+    assert lines[0].split() == [
+        "game",
+        "NDCG,",
+        "3",
+        "items,",
+        "the",
+        "top",
+        "1",
+        "shown,",
+        "2",
+        "grades",
+    ]
     assert any(line.startswith("source  enumeration, decided exactly") for line in lines)
