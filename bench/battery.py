@@ -1,4 +1,4 @@
-"""Feed the random words of :mod:`keyhole.draw` to dieharder, in the orders games use them.
+"""Feed the random words of :mod:`keyhole.kernels.draw` to dieharder, in the orders games use them.
 
 ``python -m bench.battery`` runs every test of ``dieharder -a`` on three orders of the words;
 ``--quick`` runs a handful of them. dieharder reads all 64 bits of a word as two numbers of 32
@@ -25,8 +25,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from keyhole.draw import RANKER_STREAM, WORLD_STREAM, Draw, start, word
-from keyhole.game import n_cores
+from keyhole.kernels.draw import RANKER_STREAM, WORLD_STREAM, Draw, start, word
+from keyhole.threads import n_cores
 
 OUT = Path(__file__).parent / "out" / "battery.json"
 N_ITEMS = 20

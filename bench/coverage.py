@@ -3,7 +3,7 @@
 import sys
 
 from keyhole.offline.bounds import BOUNDS
-from keyhole.offline.coverage import SETTINGS, measure_coverage
+from keyhole.theory.coverage import SETTINGS, measure_coverage
 
 
 def main(n_logs: int = 2000) -> int:

@@ -18,12 +18,12 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
+from keyhole.cli.terminal import parse_options
 from keyhole.data import read_letor
-from keyhole.lab.lists import make_ranker
-from keyhole.lab.spec import data_folder
-from keyhole.learn import learn
+from keyhole.game.learn import learn
+from keyhole.lab.kinds.games import data_folder
+from keyhole.lab.kinds.lists import make_ranker
 from keyhole.surrogates import SURROGATES
-from keyhole.terminal import parse_options
 from keyhole.worlds.generated import Graded
 from keyhole.worlds.queries import Queries
 

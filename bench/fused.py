@@ -7,8 +7,8 @@ import numpy as np
 
 from bench.setup import Setup
 from bench.tight import Curves
-from keyhole.draw import RANKER_STREAM, WORLD_STREAM, Draw, start, to_unit, word
-from keyhole.sorting import sort_descending, sort_work
+from keyhole.kernels.draw import RANKER_STREAM, WORLD_STREAM, Draw, start, to_unit, word
+from keyhole.kernels.sorting import sort_descending, sort_work
 
 _TIMES, _CELLS, _ITEMS, _FLIPS, _NOISE = 0, 1, 2, 0, 16
 

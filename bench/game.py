@@ -24,7 +24,7 @@ from bench.setup import Setup
 from bench.tight import Tight, tight_loop
 from keyhole import FTPL, Flips, Forecaster, Hedge, OnlineRank, Random, RTopK, play
 from keyhole.contracts import Ranker
-from keyhole.game import n_cores
+from keyhole.threads import n_cores
 
 SAME = 1e-9
 ALIKE = 0.05

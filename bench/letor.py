@@ -22,7 +22,7 @@ from sklearn.datasets import load_svmlight_file
 
 from bench.game import ratio
 from keyhole.data import QuerySet, iterate_letor, read_letor
-from keyhole.data.letor_parse import n_cores
+from keyhole.threads import n_cores
 
 N_FEATURES = 136
 ROWS, QUICK_ROWS = 120_000, 12_000

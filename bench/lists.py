@@ -37,8 +37,8 @@ from bench.game import in_turns, ratio
 from bench.memory import Growth, _peak_rss
 from bench.report import Bar
 from keyhole import measure
-from keyhole.learn import Learning, learn
-from keyhole.rankers.contextual import ContextualRTopK, Descent
+from keyhole.game.learn import Learning, learn
+from keyhole.rankers.lists import ContextualRTopK, Descent
 from keyhole.worlds.queries import Queries
 
 N_LISTS, N_ITEMS, N_FEATURES = 200, 100, 136

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.lab.lists import ListSpec, build_lists, play_lists
-from keyhole.lab.results import plain
+from keyhole.files import plain
+from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists
 from keyhole.lab.run import Reproduction, reproduce
 from keyhole.lab.study import find_study
 

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from keyhole import Flips, RTopK, Top, Trace, play
 from keyhole.errors import FloatArray, IntArray
-from keyhole.game import checkpoints_of
+from keyhole.game.play import checkpoints_of
 
 N_POINTS = 200
 

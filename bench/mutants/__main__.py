@@ -24,20 +24,16 @@ from bench.mutants.trees import Tree
 from bench.mutants.trial import LATE, Verdict, key_of, try_mutant
 
 ROOT = Path(__file__).parents[2]
-_LOOPS = ("game", "learn", "log", "trace", "comparators", "streaming", "adversary")
 
 
 def package_of(path: str) -> str:
     """Return the name under which a file below src is sampled."""
     parts = Path(path).with_suffix("").parts[1:]
     if parts[0] == "rankers":
-        return "rankers/contextual" if parts[1] == "contextual" else "rankers/fixed"
-    if len(parts) > 1 or parts[0] == "checks":
+        return "rankers/lists" if parts[1] == "lists" else "rankers/fixed"
+    if len(parts) > 1:
         return parts[0]
-    if parts[0] in _LOOPS:
-        return "loops"
-    command = parts[0].startswith("cli") or parts[0] in ("terminal", "models", "__main__")
-    return "cli" if command else "core"
+    return "cli" if parts[0] == "__main__" else "core"
 
 
 def all_mutants(source: Path) -> dict[str, list[Mutant]]:

@@ -55,7 +55,7 @@ def try_mutant(mutant: Mutant, package: str, tests: Tests, budget: float, tree: 
     path = Path("src") / mutant.path
     source = (tree.folder / path).read_bytes()
     key = key_of(mutant, source, tests, tree.folder)
-    fresh, compiled = b"keyhole.compiled" in source, tests.compiled
+    fresh, compiled = b"keyhole.kernels.compiled" in source, tests.compiled
     if fresh:  # all compiled code is stale
         compiled = dict(list(compiled.items())[: int(budget / _COMPILING)])
     began, n_tests, outcome, by = time.perf_counter(), 0, UNREACHED, ""

@@ -3,11 +3,12 @@
 The public names; docs/ explains them, ``keyhole --help`` the command line.
 """
 
-from keyhole.comparators import best_fixed
 from keyhole.contracts import Feedback, Impression, Query
 from keyhole.errors import KeyholeError
-from keyhole.game import play
-from keyhole.log import Log, replay
+from keyhole.game.comparators import best_fixed
+from keyhole.game.log import Log, replay
+from keyhole.game.play import play
+from keyhole.game.trace import Trace
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.monitoring import classify
 from keyhole.rankers import (
@@ -22,7 +23,6 @@ from keyhole.rankers import (
     RTopK,
 )
 from keyhole.reveals import REVEALS, Choice, Full, Top
-from keyhole.trace import Trace
 from keyhole.worlds import (
     WORLDS,
     Choices,

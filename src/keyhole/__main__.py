@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run ``keyhole``."""
     try:
-        from keyhole.cli import app
+        from keyhole.cli.app import app
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("keyhole"):
             raise

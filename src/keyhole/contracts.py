@@ -3,7 +3,7 @@
 Each is a small Python object that validates its arguments once and holds two
 things: ``kernel``, compiled functions over explicit arrays, and ``params``, the
 NamedTuple those functions read. The per-round methods below and the compiled
-loop of :mod:`keyhole.game` call the same kernels, so they give the same bits.
+loop of :mod:`keyhole.game.play` call the same kernels, so they give the same bits.
 
 Relevance is by item, feedback values by position; hidden values are NaN.
 """
@@ -17,8 +17,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.compiled import assemble, kernel
-from keyhole.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of
 from keyhole.errors import (
     FeedbackTooSmall,
     FloatArray,
@@ -30,7 +28,9 @@ from keyhole.errors import (
     check_round,
     check_seed,
 )
-from keyhole.sorting import SortWork, sort_work
+from keyhole.kernels.compiled import assemble, kernel
+from keyhole.kernels.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of
+from keyhole.kernels.sorting import SortWork, sort_work
 
 
 @dataclass(frozen=True)

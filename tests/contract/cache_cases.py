@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from keyhole import compiled
 from keyhole.batch.averaging import average_weights
 from keyhole.batch.risk import Risk
-from keyhole.code_cache import CodeCache
-from keyhole.game import play
-from keyhole.learn import learn
-from keyhole.log import Log, replay
+from keyhole.game.learn import learn
+from keyhole.game.log import Log, replay
+from keyhole.game.play import play
+from keyhole.kernels import compiled
+from keyhole.kernels.code_cache import CodeCache
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import Random
-from keyhole.rankers.contextual import Descent, RandomLists
+from keyhole.rankers.lists import Descent, RandomLists
 from keyhole.surrogates import SURROGATES, surrogate
 from keyhole.worlds import Flips
 from tests.contract.test_contextual import EQUAL, N_FEATURES, N_ITEMS, _make

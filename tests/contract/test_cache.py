@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import keyhole
-from keyhole.code_cache import stamped_files
+from keyhole.kernels.code_cache import stamped_files
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("measure AP", "measure AUC", "measure RR", "measure DCG", "risk kl", "risk listnet")
@@ -63,9 +63,9 @@ def test_whatever_fills_the_cache_all_is_played_from_it_in_any_order(tmp_path):
 
 AS_BEFORE = """
 import itertools, os
-import keyhole.compiled
+import keyhole.kernels.compiled
 from numba.core.bytecode import FunctionIdentity
-keyhole.compiled._mark = lambda _: ""
+keyhole.kernels.compiled._mark = lambda _: ""
 start_alike = lambda: setattr(FunctionIdentity, "_unique_ids", itertools.count(10**6))
 os.register_at_fork(after_in_child=start_alike)
 """

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.checks import RANKER_CHECKS, check_items_are_exchangeable
+from keyhole.checks.rankers import RANKER_CHECKS, check_items_are_exchangeable
 from keyhole.contracts import Query
 from keyhole.errors import InvalidInput, NotObservable
-from keyhole.learn import learn
-from keyhole.rankers.contextual import CONTEXTUAL_RANKERS, ContextualRTopK, Descent
+from keyhole.game.learn import learn
+from keyhole.rankers.lists import CONTEXTUAL_RANKERS, ContextualRTopK, Descent
 from keyhole.surrogates import SURROGATES, surrogate
 from keyhole.worlds.generated import Graded, Separable
 from keyhole.worlds.queries import Queries

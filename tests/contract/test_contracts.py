@@ -6,17 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.checks import (
-    RANKER_CHECKS,
-    check_items_are_exchangeable,
-    check_measure,
-    check_ranker,
-    check_reveal,
-    check_world,
-)
+from keyhole.checks import check_measure, check_reveal, check_world
+from keyhole.checks.rankers import RANKER_CHECKS, check_items_are_exchangeable, check_ranker
 from keyhole.contracts import Ranker, RankerKernel, Reveal, World
-from keyhole.draw import WORLD_STREAM, Draw, RelabelledDraw, stream_of
 from keyhole.errors import InvalidInput, UnknownName
+from keyhole.kernels.draw import WORLD_STREAM, Draw, RelabelledDraw, stream_of
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.rankers import RANKERS, SUBROUTINES
 from keyhole.rankers.fixed.plain import Random
@@ -197,7 +191,7 @@ def test_lists_like_real_ones(name, n_features, n_items):
 
 
 def test_games_of_one_list_refuse_lists_that_change():
-    from keyhole.lab.spec import GameSpec, build
+    from keyhole.lab.kinds.games import GameSpec, build
 
     with pytest.raises(InvalidInput, match="one fixed list, got 'graded'"):
         build(GameSpec(world="graded"))
@@ -206,7 +200,7 @@ def test_games_of_one_list_refuse_lists_that_change():
 
 
 def test_thread_count_changes_nothing():
-    from keyhole.game import play
+    from keyhole.game.play import play
 
     ranker, crowd = MAKE["rtopk"](5, horizon=120, k=2), Flips(5, n_relevant=1)
     traces = [play(ranker, crowd, rounds=120, runs=7, n_threads=n) for n in (1, 2, 5)]

@@ -5,8 +5,8 @@ import hashlib, warnings
 import numpy as np
 warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
 from keyhole import *
-from keyhole.learn import learn
-from keyhole.rankers.contextual import ContextualRTopK, Descent, SLAMPerceptron
+from keyhole.game.learn import learn
+from keyhole.rankers.lists import ContextualRTopK, Descent, SLAMPerceptron
 from keyhole.worlds.queries import Queries
 crowd = Flips(6, n_relevant=2)
 games = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keyhole.errors import UnknownName
-from keyhole.lab.ads import (
+from keyhole.lab.ad_data import (
     CLASS_SETS,
     AdSettings,
     campaign_policies,
@@ -12,7 +12,7 @@ from keyhole.lab.ads import (
     load_classes,
     positive_share,
 )
-from keyhole.lab.spec import DataMissing, data_folder
+from keyhole.lab.kinds.games import DataMissing, data_folder
 
 QUICK = AdSettings(n_steps=20_000, n_trees=20, l2_grid=(0.01, 1.0))
 

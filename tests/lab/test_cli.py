@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from keyhole.cli import app
+from keyhole.cli.app import app
 from keyhole.measures import MEASURES
 from keyhole.rankers import RANKERS
 from keyhole.reveals import REVEALS

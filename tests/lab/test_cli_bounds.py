@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keyhole.bounds.guarantees import Problem, guarantees
-from keyhole.cli import app
+from keyhole.cli.app import app
 
 
 def bound(*options):

@@ -7,12 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 import keyhole
-from keyhole.cli import app
+from keyhole.cli.app import app
 from keyhole.contracts import Feedback, Query
 from keyhole.data import read_letor
-from keyhole.lab.spec import data_folder
-from keyhole.models import KernelModel, load_model, save_model
-from keyhole.rankers.contextual import KernelMaxViolationPerceptron
+from keyhole.lab.kinds.games import data_folder
+from keyhole.rankers.lists import KernelMaxViolationPerceptron
+from keyhole.rankers.lists.models import KernelModel, load_model, save_model
 
 
 def run(*arguments, code=0):

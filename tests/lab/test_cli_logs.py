@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keyhole import policies
-from keyhole.cli import app
+from keyhole.cli.app import app
 from keyhole.data import BanditLog, write_bandit_csv, write_bandit_parquet
 from keyhole.offline import evaluate
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from keyhole.cli import app
+from keyhole.cli.app import app
 from keyhole.lab import atlas as maps
 from keyhole.lab.atlas import Column, atlas_csv, columns_of, fill_column, make_atlas
 from keyhole.monitoring import check_certificate

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from keyhole.cli import _grouped_table
-from keyhole.lab.figure import Panel, save_figure
+from keyhole.cli.app import _grouped_table
+from keyhole.lab.figures.curves import Panel, save_figure
 from keyhole.lab.results import Axes, Curve
 
 

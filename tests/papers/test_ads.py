@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from keyhole.cli import app
+from keyhole.cli.app import app
 from keyhole.errors import KeyholeError
-from keyhole.lab.groups import grouped, table_of
+from keyhole.lab.figures.groups import grouped, table_of
 from keyhole.lab.kinds import KINDS
+from keyhole.lab.kinds.games import data_folder
 from keyhole.lab.results import Curve
 from keyhole.lab.run import reproduce
-from keyhole.lab.spec import data_folder
 from keyhole.lab.study import find_study
 
 

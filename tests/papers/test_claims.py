@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from keyhole.data.campaign import BANK_RATES, HOTEL_RATES
-from keyhole.lab.ads import load_classes
+from keyhole.data.bandit.campaign import BANK_RATES, HOTEL_RATES
+from keyhole.files import plain
+from keyhole.lab.ad_data import load_classes
 from keyhole.lab.claims import judge
-from keyhole.lab.generalisation import best_of, build_risk, setting_at
-from keyhole.lab.results import Curve, plain
+from keyhole.lab.kinds.games import DataMissing
+from keyhole.lab.kinds.risks import best_of, build_risk, setting_at
+from keyhole.lab.results import Curve
 from keyhole.lab.run import Reproduction, _lines, reproduce
-from keyhole.lab.spec import DataMissing
 from keyhole.lab.study import Study, find_study, list_studies
 
 

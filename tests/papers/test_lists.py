@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from keyhole.cli import app
+from keyhole.cli.app import app
 from keyhole.errors import KeyholeError
 from keyhole.lab.claims import judge
 from keyhole.lab.kinds import KINDS
-from keyhole.lab.lists import ListSpec, build_lists, play_lists
+from keyhole.lab.kinds.games import data_folder
+from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists
 from keyhole.lab.run import reproduce
-from keyhole.lab.spec import data_folder
 from keyhole.lab.study import find_study, on_files, read_study
 
 
@@ -117,7 +117,7 @@ def study(tmp_path):
 
 
 def invoke(study, monkeypatch, *arguments):
-    monkeypatch.setattr("keyhole.cli.find_study", lambda *_, **__: study)
+    monkeypatch.setattr("keyhole.cli.app.find_study", lambda *_, **__: study)
     return CliRunner().invoke(app, ["reproduce", "small", *map(str, arguments)])
 
 

@@ -121,7 +121,7 @@ def test_every_kind_of_claim_can_hold_and_fail(claim, holds):
 def test_a_failed_claim_makes_the_command_fail(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
-    from keyhole.cli import app
+    from keyhole.cli.app import app
 
     folder = tmp_path / "papers" / "wrong"
     folder.mkdir(parents=True)

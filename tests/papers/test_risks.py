@@ -6,7 +6,7 @@ import pytest
 from keyhole.bounds import generalisation as bounds
 from keyhole.errors import KeyholeError
 from keyhole.lab.claims import judge
-from keyhole.lab.generalisation import (
+from keyhole.lab.kinds.risks import (
     RiskSpec,
     best_of,
     build_risk,

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from keyhole.sorting import sort_descending, sort_work
+from keyhole.kernels.sorting import sort_descending, sort_work
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SETTINGS = settings(deadline=None, derandomize=True)  # the first example pays for compilation

@@ -12,7 +12,7 @@ from scipy import stats
 from keyhole import RTopK, Top
 from keyhole.bounds.blocks import expected_block_estimate, n_cells
 from keyhole.contracts import no_features
-from keyhole.draw import Draw
+from keyhole.kernels.draw import Draw
 
 FAILURE = 1e-6
 

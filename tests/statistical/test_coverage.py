@@ -5,7 +5,7 @@
 import pytest
 
 from keyhole.offline.bounds import BOUNDS, GUARANTEED
-from keyhole.offline.coverage import SETTINGS, measure_coverage
+from keyhole.theory.coverage import SETTINGS, measure_coverage
 
 N_LOGS = 2000
 FALLS_SHORT = {("neglected-baseline", "student-t"), ("neglected-baseline", "bootstrap")}

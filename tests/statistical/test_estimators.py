@@ -9,7 +9,7 @@ import pytest
 
 from keyhole.contracts import Feedback, Query
 from keyhole.errors import FeedbackTooSmall, InvalidInput, NotObservable
-from keyhole.rankers.contextual import ContextualRTopK
+from keyhole.rankers.lists import ContextualRTopK
 from keyhole.surrogates import (
     SURROGATES,
     interaction_order,

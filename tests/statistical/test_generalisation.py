@@ -14,14 +14,14 @@ import pytest
 
 from keyhole.bounds import covering
 from keyhole.bounds import generalisation as bounds
-from keyhole.lab.generalisation import (
+from keyhole.checks.non_learners import check_only_learners_pass
+from keyhole.lab.kinds.risks import (
     RiskSpec,
     best_of,
     build_risk,
     learn_once,
     setting_at,
 )
-from keyhole.rankers.non_learners import check_only_learners_pass
 
 DRAWS = 40
 SURROGATES = ["listnet", "ranksvm", "logistic"]

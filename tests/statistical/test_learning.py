@@ -27,8 +27,8 @@ from keyhole import (
     play,
 )
 from keyhole.bounds import choices
+from keyhole.checks.non_learners import check_only_learners_pass, non_learners
 from keyhole.measures import measure as named_measure
-from keyhole.rankers.non_learners import check_only_learners_pass, non_learners
 
 ERRORS = 4.0
 """Standard errors that are added to a mean before it is judged."""

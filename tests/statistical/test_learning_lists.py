@@ -13,16 +13,16 @@ import pytest
 from keyhole import Top
 from keyhole.bounds import gradients
 from keyhole.bounds.gradients import ListSize
+from keyhole.checks.non_learners import check_only_learners_pass, non_learners
 from keyhole.contracts import Query
-from keyhole.learn import learn
-from keyhole.rankers.contextual import (
+from keyhole.game.learn import learn
+from keyhole.rankers.lists import (
     ContextualRTopK,
     Descent,
     MaxViolationPerceptron,
     RandomLists,
     SLAMPerceptron,
 )
-from keyhole.rankers.non_learners import check_only_learners_pass, non_learners
 from keyhole.surrogates import surrogate
 from keyhole.surrogates.estimators import top_one
 from keyhole.worlds import Graded

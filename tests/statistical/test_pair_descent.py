@@ -9,7 +9,7 @@ from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import LinearSVC
 
-from keyhole.draw import Draw
+from keyhole.kernels.draw import Draw
 from keyhole.policies.pairs import (
     POLICY_STREAM,
     descend_pairs,

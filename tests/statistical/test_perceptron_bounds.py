@@ -11,22 +11,22 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.adversary import defeat
 from keyhole.bounds import perceptrons
+from keyhole.checks.non_learners import check_only_learners_pass, non_learners
 from keyhole.contracts import Feedback, Query
 from keyhole.errors import InvalidInput
-from keyhole.learn import learn
+from keyhole.game.learn import learn
 from keyhole.measures import measure
-from keyhole.rankers.contextual import (
+from keyhole.rankers.lists import (
     ClassificationPerceptron,
     ContextualRanker,
     Descent,
     MaxViolationPerceptron,
     SLAMPerceptron,
 )
-from keyhole.rankers.non_learners import check_only_learners_pass, non_learners
 from keyhole.surrogates import surrogate
 from keyhole.surrogates.slam import SLAM
+from keyhole.theory.adversary import defeat
 from keyhole.worlds import Graded, Separable
 
 MEASURES = ["NDCG", "NDCG@3", "AP"]

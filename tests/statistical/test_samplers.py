@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import pytest
 
-from keyhole.draw import Draw
+from keyhole.kernels.draw import Draw
 from keyhole.rankers.fixed.subroutines import (
     FTPL,
     PLACKETT_LUCE,

@@ -5,9 +5,9 @@ import pytest
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.metrics import mutual_info_score
 
-from keyhole.data.campaign import BANK_RATES, HOTEL_RATES, Campaign
-from keyhole.data.convert import bandit_feedback
-from keyhole.data.selection import bins_of, information_gain, select_features
+from keyhole.data.bandit.campaign import BANK_RATES, HOTEL_RATES, Campaign
+from keyhole.data.bandit.convert import bandit_feedback
+from keyhole.data.bandit.selection import bins_of, information_gain, select_features
 from keyhole.errors import InvalidInput
 
 

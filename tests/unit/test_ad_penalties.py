@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from keyhole.data.bandit import BanditLog
-from keyhole.lab.ads import choose_l2, mean_auc, mean_likelihood
+from keyhole.data.bandit.log import BanditLog
+from keyhole.lab.ad_data import choose_l2, mean_auc, mean_likelihood
 from keyhole.policies import LinearScorer
 
 metrics = pytest.importorskip("sklearn.metrics")

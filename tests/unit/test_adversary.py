@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.adversary import Defeat
-from keyhole.adversary import defeat as play
 from keyhole.contracts import Impression
 from keyhole.errors import InvalidInput
+from keyhole.theory.adversary import Defeat
+from keyhole.theory.adversary import defeat as play
 
 
 def defeat(ranker: Any, *given: Any, **told: Any) -> Defeat:

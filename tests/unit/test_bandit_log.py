@@ -17,11 +17,11 @@ from keyhole.data import (
     write_open_bandit,
     write_vowpal_wabbit,
 )
-from keyhole.data.bandit import check_rewards_differ
-from keyhole.data.bandit_files import log_of_sheet, read_sheet
-from keyhole.data.bandit_formats import is_open_bandit
+from keyhole.data.bandit.files import log_of_sheet, read_sheet
+from keyhole.data.bandit.formats import is_open_bandit
+from keyhole.data.bandit.log import check_rewards_differ
 from keyhole.errors import InvalidInput
-from keyhole.lab.spec import data_folder
+from keyhole.lab.kinds.games import data_folder
 
 COLUMNS = ("contexts", "actions", "rewards", "propensities", "positions")
 HEADER = "action,position,propensity,reward,x_age,x_new"

@@ -18,7 +18,7 @@ from keyhole.bounds import generalisation
 from keyhole.checks import check_ranker
 from keyhole.contracts import Feedback, Query
 from keyhole.errors import InvalidInput, KeyholeError
-from keyhole.rankers.contextual import Descent
+from keyhole.rankers.lists import Descent
 from keyhole.surrogates import SLAM, SURROGATES, SmoothDCG, surrogate
 from keyhole.worlds.queries import Queries
 

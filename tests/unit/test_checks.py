@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from keyhole import Flips, RTopK, checks, play, replay
+from keyhole.checks import rankers as of_rankers
+from keyhole.checks.base import a_relabelling
 from keyhole.contracts import Ranker, RankerKernel, RevealKernel, WorldKernel
-from keyhole.draw import uniforms
 from keyhole.errors import FeedbackTooSmall
+from keyhole.kernels.draw import uniforms
 from keyhole.measures.dcg import DCG
 from keyhole.reveals import Full, Top
 
@@ -78,17 +80,17 @@ def by_python(ranker, log):
 
 @pytest.fixture
 def interpreted(monkeypatch):
-    monkeypatch.setattr(checks, "replay", by_python)
+    monkeypatch.setattr(of_rankers, "replay", by_python)
 
 
 ALONE = [
-    checks.check_rankings_are_valid,
-    checks.check_rank_leaves_state,
-    checks.check_work_is_scratch,
-    checks.check_hidden_stays_hidden,
-    checks.check_state_round_trip,
-    checks.check_late_feedback,
-    checks.check_items_are_exchangeable,
+    of_rankers.check_rankings_are_valid,
+    of_rankers.check_rank_leaves_state,
+    of_rankers.check_work_is_scratch,
+    of_rankers.check_hidden_stays_hidden,
+    of_rankers.check_state_round_trip,
+    of_rankers.check_late_feedback,
+    of_rankers.check_items_are_exchangeable,
 ]
 
 
@@ -109,7 +111,7 @@ def repeated(params, state, draw, features, out, work):
 
 
 def test_rankings_and_propensities():
-    check = checks.check_rankings_are_valid
+    check = of_rankers.check_rankings_are_valid
     broken(check, "must show each item once", tally(rank=repeated))
     for chance in (0.0, -0.5, 1.0 + 1e-9):
         ranker = tally(rank=lambda *given, p=chance: (rank(*given)[0], p))
@@ -133,7 +135,7 @@ def test_rank_is_pure():
         out[:] = np.roll(out, calls[draw.round] if draw.round == 20 else 0)
         return False, 1.0
 
-    check = checks.check_rank_leaves_state
+    check = of_rankers.check_rank_leaves_state
     broken(check, "must leave the state untouched", tally(rank=counting))
     broken(check, "same ranking when a round is asked for again", tally(rank=moody))
 
@@ -151,7 +153,7 @@ def test_scratch_memory_is_scratch():
     def leftover_of_rank(params, state, draw, f, ranking, explored, propensity, values, work):
         state.extra[0] += work.keys[0]
 
-    check = checks.check_work_is_scratch
+    check = of_rankers.check_work_is_scratch
     broken(check, "No ranking of", tally(rank=leftover_of_update, update=leaving))
     broken(check, "The state of", tally(update=leftover_of_rank))
 
@@ -160,7 +162,7 @@ def test_hidden_values_stay_hidden():
     def curious(params, state, draw, features, ranking, explored, propensity, values, work):
         state.extra[0] += values[2]
 
-    broken(checks.check_hidden_stays_hidden, "a hidden value got in", tally(update=curious))
+    broken(of_rankers.check_hidden_stays_hidden, "a hidden value got in", tally(update=curious))
 
 
 def test_states_hold_everything():
@@ -183,7 +185,7 @@ def test_states_hold_everything():
         def load_state_dict(self, arrays):
             return super().load_state_dict(arrays) if "sums" in arrays else self
 
-    check = checks.check_state_round_trip
+    check = of_rankers.check_state_round_trip
     broken(check, "must go on where it was saved", tally(rank=by_memory, update=remembers))
     broken(check, "must reach the same state", tally(update=writes))
     broken(check, "must refuse a state that is not its own", Careless(5))
@@ -202,7 +204,7 @@ def test_feedback_may_be_late(interpreted):
     def endless(params, state, draw, features, ranking, explored, propensity, values, work):
         state.extra[0] = np.inf
 
-    check = checks.check_late_feedback
+    check = of_rankers.check_late_feedback
     broken(check, "to the state its log leads to", tally(rank=noting, update=impatient))
     broken(check, "Late feedback broke", tally(update=endless))
 
@@ -215,17 +217,17 @@ def test_items_are_exchangeable():
         out[:] = np.argsort(-state.sums, kind="stable")
         return False, 1.0
 
-    check = checks.check_items_are_exchangeable
+    check = of_rankers.check_items_are_exchangeable
     broken(check, "Relabelling items must relabel the rankings", tally(update=by_index))
     broken(check, "round 0 differs", tally(rank=first_of_ties))
 
 
 def test_labels_move_every_item():
     for n_items in range(2, 8):
-        labels = checks._labels(n_items)
+        labels = a_relabelling(n_items)
         assert sorted(labels) == list(range(n_items))
         assert (labels != np.arange(n_items)).all()
-    assert checks._labels(1).tolist() == [0]
+    assert a_relabelling(1).tolist() == [0]
 
 
 def test_too_little_is_refused(monkeypatch):
@@ -242,11 +244,11 @@ def test_too_little_is_refused(monkeypatch):
         assert more["reveal"].k == 1
         raise FeedbackTooSmall("no")
 
-    check = checks.check_too_little_is_refused
-    monkeypatch.setattr(checks, "play", refuse)
+    check = of_rankers.check_too_little_is_refused
+    monkeypatch.setattr(of_rankers, "play", refuse)
     check(Tally(5), WORLD, ROUNDS)
     broken(check, r"must refuse top\(1\): it needs 2", Generous(5))
-    monkeypatch.setattr(checks, "play", lambda *_, **__: None)
+    monkeypatch.setattr(of_rankers, "play", lambda *_, **__: None)
     broken(check, r"must refuse top\(1\): it needs 2", Tally(5))
     check(One(5), WORLD, ROUNDS)  # nothing shows less than one position
 
@@ -266,8 +268,8 @@ def test_speeds_agree(changed, monkeypatch):
         ranker.next_round += changed == "replay"
         return ranker
 
-    monkeypatch.setattr(checks, "play", other_play)
-    monkeypatch.setattr(checks, "replay", other_replay)
+    monkeypatch.setattr(of_rankers, "play", other_play)
+    monkeypatch.setattr(of_rankers, "replay", other_replay)
     ranker, world = RTopK(4, horizon=23, k=2, run=1, seed=3), Flips(4, n_relevant=2)
     sentences = {
         "values": "must show and see the same",
@@ -275,10 +277,10 @@ def test_speeds_agree(changed, monkeypatch):
         "replay": "Replaying the log of RTopK",
     }
     if changed == "nothing":
-        checks.check_speeds_agree(ranker, world, 23)
+        of_rankers.check_speeds_agree(ranker, world, 23)
         return
     with pytest.raises(AssertionError, match=sentences[changed]):
-        checks.check_speeds_agree(ranker, world, 23)
+        of_rankers.check_speeds_agree(ranker, world, 23)
 
 
 # ------------------------------------------------------------------ measures

@@ -5,10 +5,10 @@
 import numpy as np
 import pytest
 
-import keyhole.comparators
+import keyhole.game.comparators
 from keyhole import Fixed, Flips, Full, Recorded, best_fixed, play
-from keyhole.comparators import comparator_for
 from keyhole.errors import InvalidInput
+from keyhole.game.comparators import comparator_for
 from keyhole.measures import measure
 
 
@@ -20,7 +20,7 @@ def searched(monkeypatch):
         world = Recorded(table)
         with monkeypatch.context() as patch:
             if search:
-                patch.setattr(keyhole.comparators, "LARGEST_EXHAUSTIVE", 1)
+                patch.setattr(keyhole.game.comparators, "LARGEST_EXHAUSTIVE", 1)
             return play(Fixed(world.n_items, max_grade=4), world, reveal=Full(), measure=name,
                         rounds=len(table), **options)  # fmt: skip
 

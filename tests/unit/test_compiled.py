@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import keyhole
-from keyhole.compiled import _assembled, _lasting_name, assemble
+from keyhole.kernels.compiled import _assembled, _lasting_name, assemble
 from keyhole.measures import measure
 from keyhole.rankers import Hedge
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from keyhole.cli import app
+from keyhole.cli.app import app
 from keyhole.contracts import options_of
-from keyhole.data.campaign import SHAPES
+from keyhole.data.bandit.campaign import SHAPES
 from keyhole.lab import atlas
 from keyhole.lab.claims import CLAIMS
 from keyhole.lab.kinds import KINDS

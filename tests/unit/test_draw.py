@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from keyhole.draw import (
+from keyhole.errors import MAX_ROUND
+from keyhole.kernels.draw import (
     MAX_USE,
     RANKER_STREAM,
     REVEAL_STREAM,
@@ -28,7 +29,6 @@ from keyhole.draw import (
     uniforms_of,
     word,
 )
-from keyhole.errors import MAX_ROUND
 
 MASK = 2**64 - 1
 GOLDEN = 0x9E3779B97F4A7C15

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 from keyhole import Flips, RTopK, play, replay
-from keyhole.comparators import best_fixed
 from keyhole.contracts import Feedback
 from keyhole.errors import FeedbackTooSmall, InvalidInput
-from keyhole.game import checkpoints_of, play_runs
-from keyhole.log import Log
+from keyhole.game.comparators import best_fixed
+from keyhole.game.log import Log
+from keyhole.game.play import checkpoints_of
 from keyhole.measures import measure
 from keyhole.rankers.fixed.plain import Random
 from keyhole.reveals import Full, Top
+from keyhole.threads import play_runs
 from keyhole.worlds import Recorded
 
 ROUNDS, SEED = 23, 5

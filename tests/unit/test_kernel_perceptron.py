@@ -12,7 +12,7 @@ import pytest
 from keyhole.contracts import Feedback, Query
 from keyhole.errors import InvalidInput, UnknownName
 from keyhole.measures import measure
-from keyhole.rankers.contextual import (
+from keyhole.rankers.lists import (
     KernelMaxViolationPerceptron,
     KernelSLAMPerceptron,
     MaxViolationPerceptron,
@@ -217,7 +217,7 @@ GAME = """
 import hashlib
 import numpy as np
 from keyhole.contracts import Feedback, Query
-from keyhole.rankers.contextual import KernelMaxViolationPerceptron, KernelSLAMPerceptron
+from keyhole.rankers.lists import KernelMaxViolationPerceptron, KernelSLAMPerceptron
 digest = hashlib.sha256()
 for ranker in (
     KernelSLAMPerceptron(9, 6, kernel="rbf", budget=40),

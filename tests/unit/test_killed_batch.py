@@ -13,7 +13,7 @@ from keyhole.batch.balls import Ball
 from keyhole.batch.risk import Risk
 from keyhole.bounds.scorers import bounds_itself, equivariant_scores, largest_row_norm
 from keyhole.contracts import Feedback, Query
-from keyhole.rankers.contextual import Descent
+from keyhole.rankers.lists import Descent
 from tests.unit.references import descending, ndcg
 from tests.unit.references_lists import softmax
 

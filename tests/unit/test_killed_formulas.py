@@ -6,27 +6,27 @@ import numpy as np
 import pytest
 
 from keyhole import Hedge
-from keyhole.adversary import defeat
 from keyhole.bounds import gradients, perceptrons
 from keyhole.bounds.guarantees import Problem, guarantees
 from keyhole.contracts import Feedback
-from keyhole.data.bandit import BanditLog
-from keyhole.data.campaign import (
+from keyhole.data.bandit.campaign import (
     BANK_IMPRESSIONS,
     BANK_RATES,
     HOTEL_IMPRESSIONS,
     HOTEL_RATES,
     Campaign,
 )
-from keyhole.draw import Draw, normals, uniforms
-from keyhole.log import Log
+from keyhole.data.bandit.log import BanditLog
+from keyhole.game.log import Log
+from keyhole.kernels.draw import Draw, normals, uniforms
 from keyhole.offline import target_of
 from keyhole.offline.bounds import lower_bound
-from keyhole.offline.coverage import SETTINGS, measure_coverage
 from keyhole.offline.estimators import importance_weighted
 from keyhole.offline.rankings import item_position, top_set
 from keyhole.policies import Always, OnlineRankers, fit_classifiers
-from keyhole.rankers.contextual import MaxViolationPerceptron
+from keyhole.rankers.lists import MaxViolationPerceptron
+from keyhole.theory.adversary import defeat
+from keyhole.theory.coverage import SETTINGS, measure_coverage
 from tests.unit.references import dcg
 
 # --------------------------------------------------------------------------- rankers

@@ -15,7 +15,7 @@ from keyhole.errors import (
     check_round,
     check_seed,
 )
-from keyhole.game import checkpoints_of
+from keyhole.game.play import checkpoints_of
 from keyhole.offline.bounds import check_confidence
 from keyhole.policies import (
     Always,
@@ -26,7 +26,7 @@ from keyhole.policies import (
     Uniform,
     fit_pairs,
 )
-from keyhole.rankers.contextual import ContextualRTopK, Descent, SLAMPerceptron
+from keyhole.rankers.lists import ContextualRTopK, Descent, SLAMPerceptron
 from keyhole.reveals import Top
 from keyhole.worlds import Choices, Flips, Gaussian, Graded, Hopeless, Separable, Switching
 

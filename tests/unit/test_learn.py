@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from keyhole.errors import InvalidInput
-from keyhole.game import checkpoints_of
-from keyhole.learn import learn
+from keyhole.game.learn import learn
+from keyhole.game.play import checkpoints_of
 from keyhole.measures import measure
-from keyhole.rankers.contextual import ContextualRTopK
+from keyhole.rankers.lists import ContextualRTopK
 from keyhole.reveals import Top
 from keyhole.worlds.queries import Queries
 

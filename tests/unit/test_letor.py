@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_svmlight_file
 
-from keyhole.data import QuerySet, iterate_letor, letor_parse, letor_queries, read_letor
+from keyhole.data import QuerySet, iterate_letor, read_letor
+from keyhole.data.letor import parse as letor_parse
+from keyhole.data.letor import queries as letor_queries
 from keyhole.errors import InvalidInput, UnknownName
 
 DATA = Path(os.environ.get("KEYHOLE_DATA") or Path(__file__).parents[3] / "shared" / "data")

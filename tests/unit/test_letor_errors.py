@@ -10,7 +10,8 @@ import tarfile
 import numpy as np
 import pytest
 
-from keyhole.data import iterate_letor, letor_parse, read_letor
+from keyhole.data import iterate_letor, read_letor
+from keyhole.data.letor import parse as letor_parse
 from keyhole.errors import InvalidInput
 
 FLOAT32 = r"a value must be 0 or fit float32 with all its digits \(1.2e-38 to 3.4e38\)"

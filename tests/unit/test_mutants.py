@@ -112,10 +112,10 @@ def test_every_package_gives_as_many():
 def test_files_are_sampled_by_package():
     assert package_of("keyhole/measures/err.py") == "measures"
     assert package_of("keyhole/rankers/__init__.py") == "rankers/fixed"
-    assert package_of("keyhole/rankers/contextual/base.py") == "rankers/contextual"
-    assert package_of("keyhole/game.py") == "loops"
-    assert package_of("keyhole/cli_lists.py") == "cli"
-    assert package_of("keyhole/draw.py") == "core"
+    assert package_of("keyhole/rankers/lists/base.py") == "rankers/lists"
+    assert package_of("keyhole/game/play.py") == "game"
+    assert package_of("keyhole/__main__.py") == "cli"
+    assert package_of("keyhole/errors.py") == "core"
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from keyhole import RTopK
+from keyhole.checks.non_learners import KINDS, NonLearner, check_only_learners_pass, non_learners
 from keyhole.contracts import Feedback
 from keyhole.errors import UnknownName
-from keyhole.rankers.non_learners import KINDS, NonLearner, check_only_learners_pass, non_learners
 
 LEARNER = RTopK(4, horizon=200, k=1, n_blocks=10, rate=1e6)
 RELEVANCE = np.array([0.0, 0.0, 1.0, 0.0])

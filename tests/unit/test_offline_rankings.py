@@ -8,10 +8,10 @@ import pytest
 
 from keyhole.contracts import Feedback, Query
 from keyhole.errors import InvalidInput
-from keyhole.log import Log
+from keyhole.game.log import Log
 from keyhole.measures import measure
 from keyhole.offline import item_position, top_set
-from keyhole.rankers.contextual import ContextualRTopK
+from keyhole.rankers.lists import ContextualRTopK
 from keyhole.surrogates import set_propensity
 
 M, K, GAMMA = 4, 2, 0.4

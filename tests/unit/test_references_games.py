@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from keyhole import Flips, Hedge, Recorded, RTopK, Top, best_fixed, play
-from keyhole.comparators import comparator_for, new_sums
-from keyhole.game import checkpoints_of
+from keyhole.game.comparators import comparator_for, new_sums
+from keyhole.game.play import checkpoints_of
+from keyhole.game.trace import Trace, log_log_slope
 from keyhole.measures import measure
 from keyhole.reveals import Full
-from keyhole.trace import Trace, log_log_slope
 from tests.unit.references import all_lists, average_precision, dcg, orders, sum_loss
 
 SEED, ROUNDS = 4, 80
@@ -130,7 +130,7 @@ def test_games_in_parts_are_the_same_game(runs, monkeypatch):
     ranker, world = RTopK(5, horizon=ROUNDS, k=2), Flips(5, n_relevant=2, flip=0.3)
     told: list[int] = []
     whole = play(ranker, world, rounds=ROUNDS, seed=SEED, runs=runs)
-    monkeypatch.setattr("keyhole.game._SEGMENT_WORK", 5 * 17)
+    monkeypatch.setattr("keyhole.game.play._SEGMENT_WORK", 5 * 17)
     parts = play(ranker, world, rounds=ROUNDS, seed=SEED, runs=runs, progress=told.append)
     np.testing.assert_array_equal(parts.scores, whole.scores)
     np.testing.assert_array_equal(parts.best, whole.best)

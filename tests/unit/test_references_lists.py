@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from keyhole.contracts import Feedback, Query
-from keyhole.game import checkpoints_of
-from keyhole.learn import learn
-from keyhole.rankers.contextual import (
+from keyhole.game.learn import learn
+from keyhole.game.play import checkpoints_of
+from keyhole.rankers.lists import (
     CONTEXTUAL_RANKERS,
     ClassificationPerceptron,
     ContextualRTopK,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.data.bandit import BanditLog
+from keyhole.data.bandit.log import BanditLog
 from keyhole.offline import evaluate, target_of
 from keyhole.offline.bounds import lower_bounds
 from keyhole.offline.diagnostics import diagnose

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.draw import Draw, shuffled
+from keyhole.kernels.draw import Draw, shuffled
 from keyhole.reveals import Choice, Full, Top
 from keyhole.worlds import (
     Choices,

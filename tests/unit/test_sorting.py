@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keyhole.sorting import _COUNTING_LIMIT, _INSERTION_LIMIT, sort_descending, sort_work
+from keyhole.kernels.sorting import _COUNTING_LIMIT, _INSERTION_LIMIT, sort_descending, sort_work
 
 SIZES = sorted(
     {1, 2, 3, 5, 10, 100, 257, 1000, 3001}

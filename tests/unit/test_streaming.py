@@ -6,13 +6,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from keyhole.checks import play_by_hand
+from keyhole.checks.rankers import play_by_hand
 from keyhole.data import iterate_letor, letor_columns, read_letor
 from keyhole.errors import InvalidInput
-from keyhole.learn import learn
-from keyhole.rankers.contextual import ContextualRTopK
+from keyhole.game.learn import learn
+from keyhole.game.stream import LetorStream, learn_stream
+from keyhole.rankers.lists import ContextualRTopK
 from keyhole.reveals import Top
-from keyhole.streaming import LetorStream, learn_stream
 from keyhole.worlds.queries import Queries
 
 BLOCK = 4_000

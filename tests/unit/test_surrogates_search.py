@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keyhole.surrogates import SURROGATES, ListNet, RankSVM, SmoothDCG, surrogate
-from keyhole.surrogates.search import attained
+from keyhole.theory.constants import attained
 
 OPTIONS = {
     "logistic": {"max_grade": 3},

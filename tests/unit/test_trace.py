@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.trace import Trace, log_log_slope, mean_and_error
+from keyhole.game.trace import Trace, log_log_slope, mean_and_error
 
 ROUNDS = np.array([1, 9, 10, 30, 100])
 

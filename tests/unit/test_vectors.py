@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.rankers.contextual.vectors import BLOCK, chain, column_sums, linear_scores, row_sums
+from keyhole.kernels.vectors import BLOCK, chain, column_sums, linear_scores, row_sums
 
 ROWS = (1, 3, 4, 5, BLOCK, BLOCK + 1, 100)
 COLUMNS = (1, 2, 7, 8, 15, 16, 17, 46, 63, 64, 127, 128, 136, 255, 300)

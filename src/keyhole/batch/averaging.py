@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.compiled import assemble
 from keyhole.contracts import RankerKernel, World
 from keyhole.errors import FloatArray, InvalidInput
-from keyhole.learn import learn
-from keyhole.rankers.contextual import ContextualRanker
-from keyhole.rankers.contextual.base import LinearState
+from keyhole.game.learn import learn
+from keyhole.kernels.compiled import assemble
+from keyhole.rankers.lists import ContextualRanker
+from keyhole.rankers.lists.base import LinearState
 
 
 class AveragedState(NamedTuple):
@@ -65,7 +65,7 @@ class Averaged(ContextualRanker):
     Examples
     --------
     >>> from keyhole.contracts import Feedback, Query
-    >>> from keyhole.rankers.contextual import Descent
+    >>> from keyhole.rankers.lists import Descent
     >>> steps = {"step": "fixed", "rate": 0.25, "centred": False}
     >>> ranker = Averaged(Descent(1, 2, surrogate="squared", **steps))
     >>> for _ in range(2):
@@ -109,7 +109,7 @@ def average_weights(
     Parameters
     ----------
     ranker, world, rounds, seed
-        See :func:`keyhole.learn.learn`.
+        See :func:`keyhole.game.learn.learn`.
     """
     state = learn(Averaged(ranker, run=ranker.run), world, rounds=rounds, seed=seed).state
     return state["total"] / state["count"][0]

@@ -16,7 +16,7 @@ from keyhole.bounds import generalisation
 from keyhole.bounds.scorers import largest_row_norm
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice, check_number
 from keyhole.measures import measure as named_measure
-from keyhole.rankers.contextual import Descent
+from keyhole.rankers.lists import Descent
 from keyhole.surrogates import SmoothDCG, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 from keyhole.worlds.queries import Queries

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.compiled import assemble
 from keyhole.errors import FloatArray, InvalidInput
-from keyhole.rankers.contextual.vectors import chain, linear_scores
+from keyhole.kernels.compiled import assemble
+from keyhole.kernels.vectors import chain, linear_scores
 from keyhole.surrogates import Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 from keyhole.surrogates.base import SurrogateWork, surrogate_work

@@ -1,21 +1,21 @@
 """Data from files."""
 
-from keyhole.data.bandit import BanditLog
-from keyhole.data.bandit_files import (
+from keyhole.data.bandit.files import (
     read_bandit_csv,
     read_bandit_parquet,
     write_bandit_csv,
     write_bandit_parquet,
 )
-from keyhole.data.bandit_formats import (
+from keyhole.data.bandit.formats import (
     read_bandit,
     read_open_bandit,
     to_open_bandit_pipeline,
     write_open_bandit,
     write_vowpal_wabbit,
 )
-from keyhole.data.letor import BLOCK_BYTES, iterate_letor, letor_columns, read_letor
-from keyhole.data.letor_queries import QuerySet
+from keyhole.data.bandit.log import BanditLog
+from keyhole.data.letor.queries import QuerySet
+from keyhole.data.letor.reader import BLOCK_BYTES, iterate_letor, letor_columns, read_letor
 from keyhole.data.ratings import RatingsTable, read_ratings
 
 __all__ = [

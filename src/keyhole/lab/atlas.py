@@ -12,12 +12,13 @@ from dataclasses import asdict, astuple, dataclass, fields, replace
 from pathlib import Path
 
 from keyhole.errors import InvalidInput
-from keyhole.game import n_cores
-from keyhole.lab.results import package_stamp, write_atomically
+from keyhole.files import write_atomically
+from keyhole.lab.results import package_stamp
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import RATES, Game, rule_for, solve_game
 from keyhole.monitoring.games import check_game, is_enumerable
 from keyhole.monitoring.hopeless import best_witness
+from keyhole.threads import n_cores
 
 MEASURES = (
     "SumLoss", "PairwiseLoss", "InversionLoss", "DCG", "DCG@2", "Precision@1", "Precision@2",

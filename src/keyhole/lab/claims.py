@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import FeedbackTooSmall, InvalidInput, NotObservable, check_choice
+from keyhole.game.trace import Estimate, log_log_slope
+from keyhole.lab.kinds.games import GameSpec, build, play_game
 from keyhole.lab.results import Curve
-from keyhole.lab.spec import GameSpec, build, play_game
-from keyhole.trace import Estimate, log_log_slope
 
 _ERRORS = 2.0
 """Standard errors by which an ordering must hold where a claim does not say."""

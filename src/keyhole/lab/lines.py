@@ -8,7 +8,7 @@ import numpy as np
 from keyhole.bounds import blocks, choices, ftpl
 from keyhole.bounds.guarantees import Problem, guarantees
 from keyhole.errors import FloatArray, IntArray, check_choice
-from keyhole.lab.sides import hopeless_constant
+from keyhole.lab.kinds.sides import hopeless_constant
 from keyhole.surrogates import surrogate
 
 

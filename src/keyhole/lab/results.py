@@ -5,8 +5,6 @@ import hashlib
 import io
 import json
 import math
-import os
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -16,48 +14,9 @@ import numpy as np
 
 import keyhole
 from keyhole.errors import FloatArray, IntArray, InvalidInput
-from keyhole.lab.spec import BuiltGame
-from keyhole.trace import Estimate, Trace, mean_and_error
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it: arrays as lists, what is not finite as null."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)  # mkstemp's own mode is for secrets
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def check_folder(path: Path) -> Path:
-    """Return a folder that can be written to, made if it is not there, or raise."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"{path} must be a folder to write to: {error.strerror}.") from None
-    if not os.access(path, os.W_OK):
-        raise InvalidInput(f"{path} must be a folder to write to: permission denied.")
-    return path
+from keyhole.files import plain, write_atomically
+from keyhole.game.trace import Estimate, Trace, mean_and_error
+from keyhole.lab.kinds.games import BuiltGame
 
 
 def summary(game: BuiltGame, trace: Trace) -> dict[str, Any]:

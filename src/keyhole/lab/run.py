@@ -9,13 +9,14 @@ import numpy as np
 
 import keyhole
 from keyhole.errors import check_choice
+from keyhole.files import check_folder, plain, write_atomically
 from keyhole.lab.claims import Verdict, judge
-from keyhole.lab.figure import Panel, check_figures, save_figure
-from keyhole.lab.groups import grouped
+from keyhole.lab.figures.curves import Panel, check_figures, save_figure
+from keyhole.lab.figures.groups import grouped
 from keyhole.lab.kinds import Report
+from keyhole.lab.kinds.games import DataMissing
 from keyhole.lab.lines import LINES
-from keyhole.lab.results import CellStore, Curve, check_folder, curves_csv, plain, write_atomically
-from keyhole.lab.spec import DataMissing
+from keyhole.lab.results import CellStore, Curve, curves_csv
 from keyhole.lab.study import CurveSpec, Study
 
 Progress = Callable[[str, int], None]

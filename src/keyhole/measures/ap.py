@@ -4,9 +4,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from keyhole.compiled import kernel
 from keyhole.contracts import Measure, MeasureKernel
 from keyhole.errors import FloatArray
+from keyhole.kernels.compiled import kernel
 
 
 @kernel

@@ -4,9 +4,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from keyhole.compiled import kernel
 from keyhole.contracts import Measure, MeasureKernel
 from keyhole.errors import FloatArray, check_integer
+from keyhole.kernels.compiled import kernel
 from keyhole.measures.linear import fill_exponential
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar
 
-from keyhole.compiled import kernel
 from keyhole.contracts import MeasureKernel
 from keyhole.errors import FloatArray
+from keyhole.kernels.compiled import kernel
 from keyhole.measures.ap import AP, average_precision, relevant_gains
 from keyhole.measures.linear import fill_exponential, linear_score
 from keyhole.measures.ndcg import NDCG, ideal_dcg

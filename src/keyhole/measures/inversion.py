@@ -2,11 +2,11 @@
 
 from typing import Any, ClassVar
 
-from keyhole.compiled import kernel
 from keyhole.contracts import Measure, MeasureKernel
 from keyhole.errors import FloatArray
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.sorting import sort_descending
 from keyhole.measures.linear import linear_score, position_numbers
-from keyhole.sorting import sort_descending
 
 
 @kernel

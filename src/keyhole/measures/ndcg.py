@@ -2,11 +2,11 @@
 
 from typing import Any, ClassVar
 
-from keyhole.compiled import kernel
 from keyhole.contracts import MeasureKernel
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.sorting import sort_descending
 from keyhole.measures.dcg import DCG
 from keyhole.measures.linear import fill_exponential, linear_score, weighted_sum
-from keyhole.sorting import sort_descending
 
 _N_GRADES = 16
 

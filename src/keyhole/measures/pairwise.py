@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar
 
-from keyhole.compiled import kernel
 from keyhole.contracts import Measure, MeasureKernel
 from keyhole.errors import FloatArray
+from keyhole.kernels.compiled import kernel
 from keyhole.measures.linear import copy_gains, linear_score, position_numbers
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
-from keyhole.compiled import kernel
 from keyhole.contracts import MeasureKernel
+from keyhole.kernels.compiled import kernel
 from keyhole.measures.ap import AP, relevant_gains
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.data.bandit import BanditLog
+from keyhole.data.bandit.log import BanditLog
 from keyhole.errors import (
     FloatArray,
     InvalidInput,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keyhole.data.bandit import BanditLog
+from keyhole.data.bandit.log import BanditLog
 from keyhole.offline.target import Target
 
 LEAST_EFFECTIVE = 100.0

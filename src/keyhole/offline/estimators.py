@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.data.bandit import BanditLog
+from keyhole.data.bandit.log import BanditLog
 from keyhole.errors import FloatArray, InvalidInput, check_number
 from keyhole.offline.target import Target
 

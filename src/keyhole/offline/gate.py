@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.data.bandit import BanditLog, check_rewards_differ
+from keyhole.data.bandit.log import BanditLog, check_rewards_differ
 from keyhole.errors import InvalidInput, check_choice
 from keyhole.offline.bounds import (
     BOUNDS,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.errors import FloatArray, InvalidInput, check_integer, check_ranking
-from keyhole.log import Log
+from keyhole.game.log import Log
 from keyhole.measures import measure as named_measure
 from keyhole.measures.dcg import DCG
 from keyhole.measures.precision import Precision

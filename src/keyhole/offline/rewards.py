@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keyhole.data.bandit import BanditLog
+from keyhole.data.bandit.log import BanditLog
 from keyhole.errors import FloatArray, check_integer, check_number
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.data.bandit import BanditLog
+from keyhole.data.bandit.log import BanditLog
 from keyhole.errors import FloatArray, InvalidInput, check_number
 
 _ROUNDING = 1e-6

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.compiled import rare_kernel
 from keyhole.errors import FloatArray, InvalidInput
+from keyhole.kernels.compiled import rare_kernel
 from keyhole.policies.base import Arrays, Scorer, check_contexts
 
 _LEAF = -1

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.compiled import rare_kernel
-from keyhole.draw import Draw, start, to_unit, word
 from keyhole.errors import InvalidInput, check_choice, check_integer, check_number, check_seed
+from keyhole.kernels.compiled import rare_kernel
+from keyhole.kernels.draw import Draw, start, to_unit, word
 from keyhole.policies.aligning import ALIGNMENTS, align
 from keyhole.policies.base import Arrays
 from keyhole.policies.linear import LinearScorer

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.compiled import kernel, rare_kernel
-from keyhole.draw import Draw, start, to_unit, word
 from keyhole.errors import (
     FloatArray,
     InvalidInput,
@@ -20,6 +18,8 @@ from keyhole.errors import (
     check_number,
     check_seed,
 )
+from keyhole.kernels.compiled import kernel, rare_kernel
+from keyhole.kernels.draw import Draw, start, to_unit, word
 
 LOSSES = {"logistic": 0, "hinge": 1}
 POLICY_STREAM = 3

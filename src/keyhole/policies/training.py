@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.data.convert import check_indices
-from keyhole.draw import Draw, uniforms
+from keyhole.data.bandit.convert import check_indices
 from keyhole.errors import (
     FloatArray,
     IntArray,
@@ -17,6 +16,7 @@ from keyhole.errors import (
     check_number,
     check_seed,
 )
+from keyhole.kernels.draw import Draw, uniforms
 from keyhole.policies.aligning import ALIGNMENTS, align
 from keyhole.policies.base import check_contexts
 from keyhole.policies.forest import ForestScorer, join_forests

@@ -2,10 +2,10 @@
 
 from typing import Any, ClassVar, NamedTuple
 
-from keyhole.compiled import kernel
 from keyhole.contracts import Reveal, RevealKernel
-from keyhole.draw import uniform
 from keyhole.errors import check_choice
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.draw import uniform
 
 _TIES = 0
 

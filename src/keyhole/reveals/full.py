@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar, NamedTuple
 
-from keyhole.compiled import kernel
 from keyhole.contracts import Reveal, RevealKernel
+from keyhole.kernels.compiled import kernel
 
 
 class FullParams(NamedTuple):

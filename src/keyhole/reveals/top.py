@@ -4,9 +4,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from keyhole.compiled import kernel
 from keyhole.contracts import Reveal, RevealKernel
 from keyhole.errors import check_integer
+from keyhole.kernels.compiled import kernel
 
 
 class TopParams(NamedTuple):

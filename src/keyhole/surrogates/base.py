@@ -20,7 +20,7 @@ from keyhole.errors import (
     check_number,
     check_relevance,
 )
-from keyhole.sorting import SortWork, sort_work
+from keyhole.kernels.sorting import SortWork, sort_work
 
 
 class SurrogateKernel(NamedTuple):

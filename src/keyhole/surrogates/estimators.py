@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.compiled import assemble
 from keyhole.errors import (
     FeedbackTooSmall,
     FloatArray,
@@ -25,7 +24,8 @@ from keyhole.errors import (
     check_ranking,
     check_relevance,
 )
-from keyhole.sorting import sort_descending, sort_work
+from keyhole.kernels.compiled import assemble
+from keyhole.kernels.sorting import sort_descending, sort_work
 from keyhole.surrogates.base import Surrogate, check_scores, surrogate_work
 from keyhole.surrogates.propensities import inclusion_chance, mixed, set_propensity
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from keyhole.compiled import assemble
+from keyhole.kernels.compiled import assemble
 from keyhole.surrogates.base import Surrogate
 from keyhole.surrogates.estimators import not_observable
 from keyhole.surrogates.propensities import inclusion_chance, mixed

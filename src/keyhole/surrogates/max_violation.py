@@ -3,8 +3,8 @@
 import math
 from typing import Any, ClassVar
 
-from keyhole.compiled import kernel
-from keyhole.sorting import sort_descending
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.sorting import sort_descending
 from keyhole.surrogates.base import Surrogate, SurrogateKernel
 from keyhole.surrogates.slam import best_of, first_of_grade
 

@@ -3,10 +3,10 @@
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from keyhole.compiled import kernel
 from keyhole.errors import check_integer
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.sorting import sort_descending
 from keyhole.measures.linear import fill_exponential, log_discounts
-from keyhole.sorting import sort_descending
 from keyhole.surrogates.base import Surrogate, SurrogateKernel
 
 

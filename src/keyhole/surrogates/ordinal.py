@@ -3,8 +3,8 @@
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from keyhole.compiled import kernel
 from keyhole.errors import check_integer
+from keyhole.kernels.compiled import kernel
 from keyhole.surrogates.base import PartKernel, Surrogate, SurrogateKernel
 from keyhole.surrogates.scalar import sigmoid, softplus
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keyhole.compiled import kernel
+from keyhole.kernels.compiled import kernel
 
 
 @kernel

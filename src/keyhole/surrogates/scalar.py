@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from keyhole.compiled import kernel
+from keyhole.kernels.compiled import kernel
 
 LARGEST_SCORE = 30.0
 """Beyond this, either way, exponentials of scores go on as straight lines (R18)."""

@@ -3,12 +3,12 @@
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from keyhole.compiled import kernel
 from keyhole.contracts import Measure
 from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.sorting import sort_descending
 from keyhole.measures import measure
 from keyhole.measures.linear import fill_exponential
-from keyhole.sorting import sort_descending
 from keyhole.surrogates.base import Surrogate, SurrogateKernel
 
 _WEIGHTS = ("average", "index")

@@ -3,7 +3,7 @@
 import math
 from typing import Any, ClassVar
 
-from keyhole.compiled import kernel
+from keyhole.kernels.compiled import kernel
 from keyhole.surrogates.base import PartKernel, Surrogate, SurrogateKernel
 
 

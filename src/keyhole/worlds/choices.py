@@ -6,10 +6,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.compiled import kernel
 from keyhole.contracts import World, WorldKernel
-from keyhole.draw import gumbels
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.draw import gumbels
 
 _CHOICE = 0
 

@@ -5,9 +5,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.compiled import kernel
 from keyhole.contracts import World, WorldKernel
-from keyhole.draw import uniforms
 from keyhole.errors import (
     FloatArray,
     IntArray,
@@ -16,6 +14,8 @@ from keyhole.errors import (
     check_number,
     check_relevance,
 )
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.draw import uniforms
 
 _FLIPS = 0
 

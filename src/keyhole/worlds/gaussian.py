@@ -4,10 +4,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
-from keyhole.compiled import kernel
 from keyhole.contracts import World, WorldKernel
-from keyhole.draw import normals
 from keyhole.errors import IntArray, check_integer, check_number
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.draw import normals
 from keyhole.worlds.flips import binary_truth
 
 _NOISE = 0

@@ -6,9 +6,19 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.compiled import kernel
 from keyhole.contracts import World, WorldKernel
-from keyhole.draw import (
+from keyhole.errors import (
+    FloatArray,
+    IntArray,
+    InvalidInput,
+    check_choice,
+    check_integer,
+    check_number,
+    check_relevance,
+    check_seed,
+)
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.draw import (
     WORLD_STREAM,
     Draw,
     normals,
@@ -19,16 +29,6 @@ from keyhole.draw import (
     uniform,
     uniforms,
     word,
-)
-from keyhole.errors import (
-    FloatArray,
-    IntArray,
-    InvalidInput,
-    check_choice,
-    check_integer,
-    check_number,
-    check_relevance,
-    check_seed,
 )
 
 _FEATURES, _ALONG, _QUALITY, _NOISE, _LENGTH = 0, 1, 2, 3, 4

@@ -7,9 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.compiled import kernel
 from keyhole.contracts import World, WorldKernel
-from keyhole.draw import scalar
 from keyhole.errors import (
     FloatArray,
     IntArray,
@@ -18,6 +16,8 @@ from keyhole.errors import (
     check_integer,
     check_relevance,
 )
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.draw import scalar
 
 _OUTCOME = 0
 

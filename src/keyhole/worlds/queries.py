@@ -7,10 +7,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.compiled import kernel
 from keyhole.contracts import World, WorldKernel
-from keyhole.draw import shuffled
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_relevance
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.draw import shuffled
 
 _ORDER = 0
 

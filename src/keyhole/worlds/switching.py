@@ -2,10 +2,10 @@
 
 from typing import Any, ClassVar, NamedTuple, Self
 
-from keyhole.compiled import kernel
 from keyhole.contracts import World, WorldKernel
-from keyhole.draw import uniform, uniforms_of
 from keyhole.errors import IntArray, check_integer, check_number
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.draw import uniform, uniforms_of
 from keyhole.worlds.choices import mark_largest
 from keyhole.worlds.flips import a_quarter
 

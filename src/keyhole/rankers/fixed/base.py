@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
-from keyhole.compiled import kernel
 from keyhole.contracts import Measure, Ranker
 from keyhole.errors import MAX_ROUND, check_integer, check_number
+from keyhole.kernels.compiled import kernel
 from keyhole.measures import measure as named_measure
 
 

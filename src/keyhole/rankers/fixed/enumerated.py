@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.compiled import rare_kernel
 from keyhole.contracts import Measure
-from keyhole.draw import uniform
 from keyhole.errors import IntArray
+from keyhole.kernels.compiled import rare_kernel
+from keyhole.kernels.draw import uniform
 
 LARGEST_LIST = 7
 

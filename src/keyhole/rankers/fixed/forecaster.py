@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from keyhole.compiled import kernel
 from keyhole.contracts import Measure, RankerKernel
 from keyhole.errors import (
     FloatArray,
@@ -16,6 +15,7 @@ from keyhole.errors import (
     check_integer,
     check_number,
 )
+from keyhole.kernels.compiled import kernel
 from keyhole.rankers.fixed.base import (
     Epochs,
     FixedListRanker,

@@ -5,9 +5,9 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 import numpy as np
 
 from keyhole.bounds import choices, ftpl
-from keyhole.compiled import kernel
 from keyhole.contracts import RankerKernel
 from keyhole.errors import InvalidInput, check_choice, check_number
+from keyhole.kernels.compiled import kernel
 from keyhole.rankers.fixed.base import (
     Epochs,
     FixedListRanker,

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple, Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.compiled import kernel
 from keyhole.contracts import RankerKernel
-from keyhole.draw import uniforms
 from keyhole.errors import IntArray, check_ranking
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.draw import uniforms
+from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import FixedListRanker, GameFacts, NoState
 from keyhole.rankers.fixed.subroutines import NOISE, ProposalWork, proposal_work
-from keyhole.sorting import sort_descending
 
 
 class RandomParams(NamedTuple):
@@ -93,7 +93,7 @@ class Fixed(FixedListRanker):
         See :class:`~keyhole.rankers.fixed.base.GameFacts`.
     ranking
         The ranking to show; by default the items in order.
-        :func:`keyhole.game.best_fixed` computes the best for a game.
+        :func:`keyhole.game.play.best_fixed` computes the best for a game.
 
     Examples
     --------

@@ -6,10 +6,11 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 import numpy as np
 
 from keyhole.bounds import blocks, choices, ftpl
-from keyhole.compiled import kernel, rare_kernel
 from keyhole.contracts import RankerKernel
-from keyhole.draw import scalar, uniforms_of
 from keyhole.errors import InvalidInput, check_choice, check_integer, check_number
+from keyhole.kernels.compiled import kernel, rare_kernel
+from keyhole.kernels.draw import scalar, uniforms_of
+from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import (
     Epochs,
     FixedListRanker,
@@ -26,7 +27,6 @@ from keyhole.rankers.fixed.subroutines import (
     proposal_work,
     propose,
 )
-from keyhole.sorting import sort_descending
 
 _TIMES, _CELLS, _ITEMS, _REST = 0, 1, 2, 3
 

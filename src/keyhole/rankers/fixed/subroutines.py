@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.bounds import choices, ftpl
-from keyhole.compiled import kernel, rare_kernel
-from keyhole.draw import gumbels, uniform, uniforms
-from keyhole.sorting import SortWork, sort_descending, sort_work
+from keyhole.kernels.compiled import kernel, rare_kernel
+from keyhole.kernels.draw import gumbels, uniform, uniforms
+from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
 
 FTPL, PLACKETT_LUCE, QUICKSORT, REVERSE_PLACKETT_LUCE = 0, 1, 2, 3
 

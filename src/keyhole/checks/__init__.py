@@ -1,0 +1,27 @@
+"""Contract checks: what every ranker, measure, reveal and world must do.
+
+They ship with the package and run over every row of every table in our own tests; run them
+over a ranker of your own in the same way::
+
+    from keyhole.checks import check_ranker
+    check_ranker(MyRanker(4, horizon=300))
+
+A check raises AssertionError with a sentence that says what broke.
+"""
+
+from keyhole.checks.measures import check_measure
+from keyhole.checks.non_learners import NonLearner, check_only_learners_pass, non_learners
+from keyhole.checks.rankers import RANKER_CHECKS, check_ranker
+from keyhole.checks.reveals import check_reveal
+from keyhole.checks.worlds import check_world
+
+__all__ = [
+    "RANKER_CHECKS",
+    "NonLearner",
+    "check_measure",
+    "check_only_learners_pass",
+    "check_ranker",
+    "check_reveal",
+    "check_world",
+    "non_learners",
+]

@@ -1,0 +1,180 @@
+"""Rankers that learn nothing, made of one that does: what a claim about learning must tell apart.
+
+A claim that holds for a random ranker, or for one that never updates, says nothing about learning.
+:func:`check_only_learners_pass` runs it on a learner and demands that it fail for the others::
+
+    def learns(ranker):
+        trace = play(ranker, Flips(6, n_relevant=2), rounds=5000, measure="DCG")
+        assert trace.average_regret.mean < 0.3
+
+    ranker = MyRanker(6, horizon=5000)
+    check_only_learners_pass(learns, ranker, non_learners(ranker))
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self, TypeVar
+
+from keyhole.contracts import Query, Ranker, RankerKernel
+from keyhole.errors import FloatArray, check_choice, check_number
+from keyhole.kernels.compiled import assemble
+from keyhole.kernels.draw import scalar
+
+_RANDOM, _FIXED, _IDLE, _CONTRARY = range(4)
+KINDS = {"random": _RANDOM, "fixed": _FIXED, "idle": _IDLE, "contrary": _CONTRARY}
+_SHUFFLE = 15
+"""The use of the draws of random rankings: none of the rankers' own."""
+
+T = TypeVar("T")
+
+
+class NonLearnerParams(NamedTuple):
+    """The settings of the learner, how it fails to learn, and the largest relevance."""
+
+    learner: Any
+    kind: int
+    max_grade: float
+
+
+def _rank_by(rank: Any) -> Callable[..., tuple[bool, float]]:
+    def rank_unlearnt(
+        params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
+    ) -> tuple[bool, float]:
+        explored, propensity = rank(params.learner, state, draw, features, out, work)
+        if params.kind in (_RANDOM, _FIXED):
+            for position in range(out.shape[0]):
+                out[position] = position
+        if params.kind == _RANDOM:
+            for last in range(out.shape[0] - 1, 0, -1):
+                other = int(scalar(draw, draw.round, _SHUFFLE, last) * (last + 1))
+                out[last], out[other] = out[other], out[last]
+        return explored, propensity
+
+    return rank_unlearnt
+
+
+def _update_by(update: Any) -> Callable[..., None]:
+    def update_unlearnt(
+        params: Any,
+        state: Any,
+        draw: Any,
+        features: Any,
+        ranking: Any,
+        explored: bool,
+        propensity: float,
+        values: Any,
+        work: Any,
+    ) -> None:
+        if params.kind != _CONTRARY:
+            return
+        for position in range(values.shape[0]):
+            values[position] = params.max_grade - values[position]
+        update(params.learner, state, draw, features, ranking, explored, propensity, values, work)
+        for position in range(values.shape[0]):  # they are not ours
+            values[position] = params.max_grade - values[position]
+
+    return update_unlearnt
+
+
+def _greedy_by(greedy: Any) -> Callable[..., None]:
+    def greedy_unlearnt(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
+        greedy(params.learner, state, features, out, work)
+
+    return greedy_unlearnt
+
+
+def _prepare_by(prepare: Any) -> Callable[..., None]:
+    def prepare_unlearnt(params: Any, state: Any, features: Any, upcoming: Any, work: Any) -> None:
+        prepare(params.learner, state, features, upcoming, work)
+
+    return prepare_unlearnt
+
+
+class NonLearner(Ranker):
+    """A ranker with the schedule of another one that does not learn what that one learns.
+
+    Parameters
+    ----------
+    learner
+        Whose settings, draws and scratch memory are used.
+    kind
+        ``random``: a random ranking every round. ``fixed``: the items in order. ``idle``: what the
+        learner shows, but it is never told anything. ``contrary``: it is told ``max_grade`` less
+        the relevance, so that its scores have the wrong sign.
+    max_grade
+        The largest relevance, which is whole.
+
+    Examples
+    --------
+    >>> from keyhole import RTopK
+    >>> NonLearner(RTopK(4, horizon=100), "fixed").rank().ranking.tolist()
+    [0, 1, 2, 3]
+    """
+
+    def __init__(self, learner: Ranker, kind: str, *, max_grade: float = 1.0) -> None:
+        super().__init__(learner.n_items, seed=learner.seed, run=learner.run)
+        self.learner, self.kind, self.n_features = learner, kind, learner.n_features
+        self.max_grade = learner.max_grade
+        own = learner.kernel
+
+        def init(params: Any, n_items: int, n_features: int) -> Any:
+            return own.init(params.learner, n_items, n_features)
+
+        def work(params: Any, n_items: int) -> Any:
+            return own.work(params.learner, n_items)
+
+        self.kernel = RankerKernel(
+            init,
+            work,
+            assemble(_rank_by, own.rank),
+            assemble(_update_by, own.update),
+            None if own.greedy is None else assemble(_greedy_by, own.greedy),
+            assemble(_prepare_by, own.prepare),
+        )
+        self.params = NonLearnerParams(
+            learner.params,
+            KINDS[check_choice(kind, "`kind` of NonLearner", KINDS)],
+            check_number(max_grade, "`max_grade` of NonLearner", above=0.0),
+        )
+
+    @property
+    def depth(self) -> int:
+        return self.learner.depth
+
+    def features_of(self, query: Query) -> FloatArray:
+        return self.learner.features_of(query)
+
+    def fresh(self, **changed: Any) -> Self:
+        """Return one like it of the learner made anew, with the arguments named here changed."""
+        learner = self.learner.fresh(**changed)
+        return type(self)(learner, self.kind, max_grade=self.params.max_grade)
+
+
+def non_learners(learner: Ranker, *, max_grade: float = 1.0) -> dict[str, Ranker]:
+    """Return one ranker of each kind of :class:`NonLearner`, by its name."""
+    return {kind: NonLearner(learner, kind, max_grade=max_grade) for kind in KINDS}
+
+
+def check_only_learners_pass(
+    claim: Callable[[T], None], learner: T, others: Mapping[str, T]
+) -> None:
+    """Check that a claim holds for a learner and for none of those that do not learn.
+
+    Examples
+    --------
+    >>> def claim(errors):
+    ...     assert errors < 10, "too many errors"
+    >>> check_only_learners_pass(claim, 3, {"random": 50})
+    >>> check_only_learners_pass(claim, 3, {"random": 9})
+    Traceback (most recent call last):
+    ...
+    AssertionError: A claim about learning must fail for what does not learn, but 'random' passes.
+    """
+    claim(learner)
+    for name, other in others.items():
+        try:
+            claim(other)
+        except AssertionError:
+            continue
+        raise AssertionError(
+            f"A claim about learning must fail for what does not learn, but {name!r} passes."
+        )

@@ -1,0 +1,152 @@
+"""The command for what a ranker learnt from n lists promises on new ones."""
+
+import sys
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+import keyhole
+from keyhole.bounds.guarantees import Guarantee, Problem, guarantees, smallest
+from keyhole.cli.terminal import OUT, Json, escape, sentences, to_json
+from keyhole.contracts import options_of
+from keyhole.errors import InvalidInput
+from keyhole.surrogates import SURROGATES, Surrogate
+from keyhole.surrogates import surrogate as named_surrogate
+
+
+def bound_command(
+    surrogate: Annotated[str, typer.Option(help="The loss: a name of 'keyhole list'.")] = "listnet",
+    queries: Annotated[int, typer.Option(help="Lists to learn from (n).")] = 10_000,
+    items: Annotated[int, typer.Option(help="Documents of the longest list (m).")] = 100,
+    radius: Annotated[float, typer.Option(help="Weights lie in a ball of this radius (W).")] = 1.0,
+    norm: Annotated[float, typer.Option(help="No document has a larger norm (R).")] = 1.0,
+    confidence: Annotated[
+        float, typer.Option(help="Of the bounds that hold with a probability.")
+    ] = 0.95,
+    ball: Annotated[
+        str,
+        typer.Option(help="l2, or l1: radius and norm are then sum of weights, largest feature."),
+    ] = "l2",
+    features: Annotated[
+        int | None, typer.Option(help="Features of a document (d); the l1 ball asks for it.")
+    ] = None,
+    grade: Annotated[float, typer.Option(help="The top grade.")] = 1.0,
+    epsilon: Annotated[
+        float | None, typer.Option(help="Softness of smooth_dcg (default 0.1).")
+    ] = None,
+    loss_bound: Annotated[
+        float | None,
+        typer.Option(help="Range of the loss of a list (B). Default: what scores up to W R allow."),
+    ] = None,
+    optimal_loss: Annotated[
+        float | None,
+        typer.Option(help="Expected loss of the best weights (L): the fast rates ask for it."),
+    ] = None,
+    safe: Annotated[
+        bool,
+        typer.Option("--safe", help="Keep the ceilings of covering numbers, which papers drop."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Bound how much worse than the best weights a ranker learnt from n lists is on new ones.
+
+    Prints every bound of the thesis's chapter on generalisation that applies, the smallest first,
+    with what each asks for, and the older bound that grows with the length of lists. Values are
+    in units of the loss: one that exceeds the range of the loss says nothing.
+
+        keyhole bound --surrogate listnet --queries 10000 --items 100
+
+    Where the best weights hardly lose, smooth losses have faster rates:
+
+        keyhole bound --surrogate squared --items 10 --queries 1000000 --optimal-loss 0.01
+
+    Many features, few of which count:
+
+        keyhole bound --ball l1 --features 100000 --radius 3 --norm 1 --queries 1000000000
+    """
+    with sentences():
+        problem = Problem(
+            _loss(surrogate, epsilon, grade), queries, items, radius=radius, norm=norm, ball=ball,
+            confidence=confidence, n_features=features, max_grade=grade, loss_bound=loss_bound,
+            optimal_loss=optimal_loss,
+        )  # fmt: skip
+        found = guarantees(problem, safe=safe)
+        if as_json:
+            sys.stdout.write(to_json(_record(problem, found)))
+        else:
+            _print(problem, found)
+
+
+def _loss(name: str, epsilon: float | None, grade: float) -> Surrogate:
+    cls = SURROGATES.get(name)
+    options: dict[str, float] = {}
+    if cls is not None and "max_grade" in options_of(cls):
+        options["max_grade"] = grade
+    if epsilon is not None:
+        if cls is None or "eps" not in options_of(cls):
+            raise InvalidInput(f"--epsilon must be left out for {name}: only smooth_dcg takes it.")
+        options["eps"] = epsilon
+    return named_surrogate(name, **options)
+
+
+def _record(problem: Problem, found: list[Guarantee]) -> object:
+    best = smallest(found)
+    return {
+        "surrogate": problem.loss.name,
+        "queries": problem.n_queries,
+        "items": problem.n_items,
+        "radius": problem.radius,
+        "norm": problem.norm,
+        "ball": problem.ball,
+        "features": problem.n_features,
+        "confidence": problem.confidence,
+        "grade": problem.max_grade,
+        "loss_range": problem.range,
+        "lipschitz": problem.constant("lipschitz"),
+        "lipschitz_l2": problem.constant("lipschitz", "l2"),
+        "smoothness": problem.constant("smoothness"),
+        "optimal_loss": problem.optimal_loss,
+        "smallest": None if best is None else best.name,
+        "bounds": [
+            {
+                "name": row.name,
+                "source": row.source,
+                "learner": row.learner,
+                "holds": row.holds,
+                "value": row.value,
+                "applies": row.value is not None,
+                "says_something": row.value is not None and row.value < problem.range,
+                "needs": row.needs,
+            }
+            for row in found
+        ],
+        "version": keyhole.__version__,
+    }
+
+
+def _print(problem: Problem, found: list[Guarantee]) -> None:
+    title = f"{problem.loss.name}: excess risk on new lists after {problem.n_queries:,} lists"
+    table = Table(title=title, title_justify="left")
+    for heading in ("bound", "at most", "holds", "asks for"):
+        table.add_column(heading, justify="right" if heading == "at most" else "left")
+    for row in found:
+        if row.value is not None:
+            empty = "\nsays nothing" if row.value >= problem.range else ""
+            name = f"{row.name}\n[dim]{row.source}[/]"
+            table.add_row(name, f"{row.value:.4g}{empty}", row.holds, row.needs)
+    OUT.print(table)
+    best = smallest(found)
+    if best is not None:
+        OUT.print(f"Smallest: {best.name}, {best.value:.4g}.", highlight=False)
+    for row in found:
+        if row.value is None:
+            OUT.print(f"Left out: {row.name}, which needs {escape(row.needs)}.", soft_wrap=True)
+    constants = [("G", problem.constant("lipschitz")), ("H", problem.constant("smoothness"))]
+    known = ", ".join(f"{name} = {value:.4g}" for name, value in constants if value is not None)
+    OUT.print(
+        f"Losses range over {problem.range:.4g}; {known or 'no constant'} for the largest change "
+        f"of a score.",
+        soft_wrap=True,
+        highlight=False,
+    )

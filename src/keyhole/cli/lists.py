@@ -1,0 +1,240 @@
+"""The commands for query-document lists: learn and rank."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+import keyhole
+from keyhole.cli.terminal import OUT, Json, parse_options, progress_bar, sentences, to_json
+from keyhole.contracts import options_of
+from keyhole.data import QuerySet, read_letor
+from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.files import check_folder, plain
+from keyhole.game.learn import Learning, learn
+from keyhole.game.stream import LetorStream, learn_stream
+from keyhole.kernels.sorting import sort_descending, sort_work
+from keyhole.lab.kinds.lists import make_ranker
+from keyhole.rankers.lists import CONTEXTUAL_RANKERS
+from keyhole.rankers.lists.models import load_model, model_arrays, save_model
+from keyhole.reveals import Top
+from keyhole.worlds.queries import Queries
+
+Files = Annotated[
+    list[Path], typer.Argument(help="LETOR or SVMLight files, also .gz/.bz2/.xz.", metavar="FILE…")
+]
+Groups = Annotated[
+    list[Path] | None,
+    typer.Option("--groups", help="Group file of each FILE that has no qid: (list lengths)."),
+]
+Raw = Annotated[
+    bool, typer.Option("--raw", help="Features as they are; default: min-max within each query.")
+]
+
+
+def _how(groups: list[Path] | None, raw: bool, keep: bool) -> dict[str, Any]:
+    """Return how files are read."""
+    return {
+        "groups": groups or None,
+        "dtype": np.float32,
+        "normalise": None if raw else "minmax",
+        "missing_relevant": "keep" if keep else "drop",
+    }
+
+
+def _ranker_options(ranker: str, surrogate: str | None, settings: list[str]) -> dict[str, Any]:
+    """Return the options of a ranker, its surrogate as a mapping if that has options too."""
+    parsed = parse_options(settings, ("ranker", "surrogate"))
+    options, of_surrogate = parsed["ranker"], parsed["surrogate"]
+    if surrogate is not None:
+        options["surrogate"] = surrogate
+    if of_surrogate:
+        cls = CONTEXTUAL_RANKERS[check_choice(ranker, "ranker", CONTEXTUAL_RANKERS)]
+        name = options.get("surrogate", options_of(cls).get("surrogate"))
+        options["surrogate"] = {"name": name, **of_surrogate}
+    return options
+
+
+def learn_command(
+    files: Files,
+    ranker: Annotated[
+        str, typer.Option(help=f"{', '.join([*CONTEXTUAL_RANKERS][:-1])} or random.")
+    ] = "rtopk",
+    surrogate: Annotated[
+        str | None, typer.Option(help="What rtopk or listnet descends: kl, squared, ranksvm, …")
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            help="Documents revealed per list, all of which rtopk then learns from. Default: the "
+            "fewest that do. The other rankers see all or none."
+        ),
+    ] = None,
+    measure: Annotated[str, typer.Option(help="How lists are judged.")] = "NDCG@10",
+    rounds: Annotated[int | None, typer.Option(help="Lists to show.")] = None,
+    passes: Annotated[int | None, typer.Option(help="Passes over all queries, instead.")] = None,
+    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    groups: Groups = None,
+    raw: Raw = False,
+    keep_empty: Annotated[
+        bool, typer.Option("--keep-empty", help="Keep queries without a relevant document.")
+    ] = False,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="For files larger than memory: read, learn and drop a chunk of queries at a "
+            "time. Lists are then shuffled within a chunk only.",
+        ),
+    ] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="OWNER.NAME=VALUE",
+            help="Any other option of the ranker or of its surrogate, such as ranker.mix=0.2 or "
+            "surrogate.max_grade=4.",
+        ),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="Save the scorer here, for keyhole rank.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Learn a ranker online from query-document lists.
+
+    Every round a query's documents are shown in an order, the relevance of the first few is
+    revealed, and the ranker learns. The score is the running mean over the lists as they were
+    shown; beside it, that of the lists it would have shown had it never explored.
+
+        keyhole learn train.txt --ranker rtopk --surrogate kl --top 1 --rounds 100000 --model m.npz
+
+        keyhole learn train.txt --surrogate ordinal --set surrogate.max_grade=4 --top 5
+
+        keyhole rank test.txt --model m.npz
+    """
+    with sentences():
+        options = _ranker_options(ranker, surrogate, settings or [])
+        if rounds is not None and passes is not None:
+            raise InvalidInput("At most one of --rounds and --passes can be given.")
+        if model is not None:
+            check_folder(model.parent)
+        how = _how(groups, raw, keep_empty)
+        queries = LetorStream(files, **how) if stream else read_letor(files, **how)
+        world = (
+            queries
+            if isinstance(queries, LetorStream)
+            else Queries(queries.features, queries.relevance, queries.starts)
+        )
+        if passes is not None:
+            rounds = world.n_queries * check_integer(passes, "passes", at_least=1)
+        rounds = check_integer(100_000 if rounds is None else rounds, "rounds", at_least=1)
+        chosen = make_ranker(ranker, world, options, top=top, seed=seed)
+        if model is not None:
+            model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
+        game: dict[str, Any] = {
+            "measure": measure,
+            "reveal": None if top is None else Top(top),
+            "rounds": rounds,
+            "seed": seed,
+        }
+        with progress_bar(ranker, rounds, quiet=as_json) as advance:
+            if isinstance(world, LetorStream):
+                result = learn_stream(chosen, world, progress=advance, **game)
+            else:
+                result = learn(chosen, world, progress=advance, **game)
+        if model is not None:
+            save_model(model, chosen, result.state, minmax=not raw)
+        record = _record(result, queries, ranker, measure, seed, options)
+        if as_json:
+            sys.stdout.write(to_json(record))
+        else:
+            _print(record)
+
+
+def _record(
+    result: Learning,
+    queries: QuerySet | LetorStream,
+    ranker: str,
+    measure: str,
+    seed: int,
+    options: Any,
+) -> Any:
+    curve = zip(result.rounds, result.shown / result.rounds, strict=True)
+    return plain(
+        {
+            "average_score": result.average_score,
+            "average_greedy_score": result.average_greedy_score,
+            "curve": [[int(t), float(score)] for t, score in curve],
+            "ranker": ranker,
+            "options": options,
+            "measure": str(keyhole.measure(measure)),
+            "rounds": int(result.rounds[-1]),
+            "seed": seed,
+            "queries": queries.n_queries,
+            "documents": queries.n_documents,
+            "features": queries.n_features,
+            "dropped_queries": queries.n_dropped,
+            "seconds": result.seconds,
+            "version": keyhole.__version__,
+        }
+    )
+
+
+def _print(record: Any) -> None:
+    table = Table(title=record["measure"], title_justify="left")
+    for heading in ("ranker", "rounds", "average score", "without exploring"):
+        table.add_column(heading, justify="left" if heading == "ranker" else "right")
+    table.add_row(
+        record["ranker"],
+        f"{record['rounds']:,}",
+        f"{record['average_score']:.4f}",
+        f"{record['average_greedy_score']:.4f}",
+    )
+    OUT.print(table)
+    OUT.print(
+        f"{record['queries']} queries, {record['documents']} documents, {record['features']} "
+        f"features; {record['dropped_queries']} queries without a relevant document left out.",
+        soft_wrap=True,
+        highlight=False,
+    )
+
+
+def rank_command(
+    files: Files,
+    model: Annotated[Path, typer.Option(help="A scorer saved by keyhole learn.")],
+    groups: Groups = None,
+    as_json: Json = False,
+) -> None:
+    """Rank the documents of every query by a model's scores.
+
+    Prints a line per query: its id and its documents, best first, numbered from 0 in the order
+    of the file.
+    """
+    with sentences():
+        scorer = load_model(model)
+        queries = read_letor(files, **_how(groups, raw=not scorer.minmax, keep=True))
+        if queries.n_features > scorer.n_features:
+            raise InvalidInput(
+                f"Documents must have at most the {scorer.n_features} features of {model}, got "
+                f"{queries.n_features}."
+            )
+        work = sort_work(queries.largest)
+        rankings: list[list[int]] = []
+        for index in range(queries.n_queries):
+            features, _ = queries.query(index)
+            order = np.empty(len(features), dtype=np.int64)
+            sort_descending(scorer.scores(features), order, work)
+            rankings.append(order.tolist())
+        if as_json:
+            lines = [
+                {"query": name, "ranking": ranking}
+                for name, ranking in zip(queries.query_ids, rankings, strict=True)
+            ]
+            sys.stdout.write(to_json(lines))
+            return
+        for name, ranking in zip(queries.query_ids, rankings, strict=True):
+            sys.stdout.write(f"{name}\t{' '.join(map(str, ranking))}\n")

@@ -1,0 +1,177 @@
+"""The command for logged data: evaluate."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+import keyhole
+from keyhole.cli.terminal import ERR, OUT, Json, escape, sentences, to_json
+from keyhole.data import read_bandit
+from keyhole.errors import InvalidInput, check_integer
+from keyhole.files import check_folder, write_atomically
+from keyhole.lab.figures.curves import check_figures
+from keyhole.lab.figures.values import save_values
+from keyhole.offline.bounds import BOUNDS
+from keyhole.offline.gate import NAMED, Evaluation, Line, evaluate
+from keyhole.policies import load_policy
+
+_KEEP = 1
+
+
+def _policy(text: str, option: str) -> Any:
+    """Return a named policy as its name, or a saved one from its file."""
+    if text in NAMED:
+        return text
+    if not Path(text).is_file():
+        raise InvalidInput(
+            f"{option} must be {', '.join(NAMED)} or the file of a saved policy, got {text!r}."
+        )
+    return load_policy(Path(text))
+
+
+def _n_actions(given: int | None, policies: list[Any]) -> int | None:
+    """Return how many actions there are if a policy or the user says so."""
+    if given is not None:
+        check_integer(given, "--actions", at_least=1)
+    said = [given, *(None if isinstance(policy, str) else policy.n_actions for policy in policies)]
+    numbers = {number for number in said if number is not None}
+    if len(numbers) > 1:
+        raise InvalidInput(
+            f"The policies and --actions must agree on the number of actions, got "
+            f"{', '.join(map(str, sorted(numbers)))}."
+        )
+    return numbers.pop() if numbers else None
+
+
+def evaluate_command(
+    log: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV (.gz) or Parquet with the columns action, propensity, reward, x_NAME… and, "
+            "for several places, position; or a file of the Open Bandit Dataset.",
+            metavar="LOG",
+        ),
+    ],
+    policy: Annotated[
+        str, typer.Option(help="A saved policy, uniform, logged or best-fixed: is it better?")
+    ],
+    baseline: Annotated[
+        str, typer.Option(help="A saved policy, uniform, logged or best-fixed: than what?")
+    ] = "logged",
+    confidence: Annotated[float, typer.Option(help="How sure the lower bounds are.")] = 0.95,
+    bound: Annotated[
+        str,
+        typer.Option(help="The bound that decides: betting, empirical-bernstein, student-t, …"),
+    ] = BOUNDS[0],
+    rewards: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="The range that rewards keep. Default: 0 1.", metavar="LOW HIGH"),
+    ] = None,
+    floor: Annotated[
+        float | None,
+        typer.Option(help="Least propensity of the logging policy. Default: the least seen."),
+    ] = None,
+    clip: Annotated[
+        float | None,
+        typer.Option(help="Largest weight of the clipped estimate. Default: root of the rows."),
+    ] = None,
+    actions: Annotated[
+        int | None,
+        typer.Option(help="How many actions there are, if the log may not show the last."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for values.png, values.svg, evaluation.json.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say from a log whether a policy beats a baseline: promote or keep.
+
+    The log holds what another policy did, how likely that was, and what came of it. The policy is
+    promoted only if the lower confidence bound on its advantage is above 0; exit code 0 then, 1 if
+    the baseline is kept. Use a log that neither policy was trained on.
+
+    Would one advertisement for everyone beat what runs now?
+
+        keyhole evaluate log.csv --policy best-fixed --baseline logged
+
+    A policy of your own against it, at 99 %, with a figure:
+
+        keyhole evaluate log.csv --policy ranker.npz --confidence 0.99 --out out
+    """
+    with sentences():
+        if out is not None:
+            check_figures()
+        policies = [_policy(policy, "--policy"), _policy(baseline, "--baseline")]
+        logged = read_bandit(log, n_actions=_n_actions(actions, policies))
+        result = evaluate(
+            logged, policies[0], policies[1], confidence, bound=bound, rewards=rewards,
+            floor=floor, clip=clip, names=(Path(policy).name, Path(baseline).name), seed=seed,
+        )  # fmt: skip
+        record = {**result.as_dict(), "log": str(log), "seed": seed, "version": keyhole.__version__}
+        folder = None if out is None else check_folder(out)
+        if folder is not None:
+            write_atomically(folder / "evaluation.json", to_json(record).encode())
+            save_values(folder, "values", result)
+        if as_json:
+            sys.stdout.write(to_json(record))
+        else:
+            _print(result)
+            if folder is not None:
+                OUT.print(f"Figure and results are in {folder}.", soft_wrap=True)
+    if result.verdict != "promote":
+        raise typer.Exit(_KEEP)
+
+
+def _print_lines(title: str, lines: dict[str, Line]) -> None:
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 0, 0, 1))
+    table.add_column("estimate")
+    for heading in ("value", *BOUNDS):
+        table.add_column(heading.replace("-", "-\n"), justify="right", vertical="bottom")
+    for name, line in lines.items():
+        bounds = [line.bounds[each].value for each in BOUNDS]
+        cells = ["" if value is None else f"{value:.5f}" for value in bounds]
+        table.add_row(name, f"{line.estimate.value:.5f}", *cells)
+    OUT.print(table)
+    OUT.print()
+
+
+def _print(result: Evaluation) -> None:
+    compared = (
+        (result.policy.name, result.policy.lines),
+        (result.baseline.name, result.baseline.lines),
+        (f"{result.policy.name} minus {result.baseline.name}", result.difference),
+    )
+    OUT.print(
+        f"Reward per row of {result.n_rows:,} rows, and what it certainly is at least, at "
+        f"{result.confidence:.3g}.\n",
+        soft_wrap=True,
+        highlight=False,
+    )
+    for name, lines in compared:
+        _print_lines(escape(name), lines)
+    for judged in (result.policy, result.baseline):
+        found = judged.diagnostics
+        OUT.print(
+            f"{escape(judged.name)}: {found.effective_rows:,.0f} effective rows of "
+            f"{found.n_rows:,}, acts in {found.overlap:.1%} of them ({found.n_rewarded} rewarded), "
+            f"largest weight {found.largest_weight:.4g}, mean weight {found.mean_weight:.3f}.",
+            soft_wrap=True,
+            highlight=False,
+        )
+    for note in result.notes:
+        OUT.print(f"Note: {escape(note)}", soft_wrap=True, highlight=False)
+    for warning in result.warnings:
+        ERR.print(f"[yellow]Warning:[/] {escape(warning)}", soft_wrap=True, highlight=False)
+    bound = result.lower_bound
+    shown = "there is none" if bound is None else f"{bound:.5f}"
+    colour = "green" if result.verdict == "promote" else "yellow"
+    OUT.print(
+        f"[bold {colour}]{result.verdict}[/]: the {result.decided_by} bound on the difference is "
+        f"{shown}; above 0 means promote.",
+        soft_wrap=True,
+        highlight=False,
+    )

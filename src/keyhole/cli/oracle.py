@@ -1,0 +1,340 @@
+"""The commands of the learnability oracle: classify and atlas."""
+
+import csv
+import json
+import re
+import sys
+from dataclasses import asdict
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from typer.core import TyperCommand
+
+import keyhole
+from keyhole.cli.terminal import ERR, OUT, Json, escape, progress_bar, sentences, to_json
+from keyhole.errors import InvalidInput
+from keyhole.files import check_folder, write_atomically
+from keyhole.lab import atlas as maps
+from keyhole.lab.figures.atlas import save_atlas
+from keyhole.lab.figures.curves import check_figures
+from keyhole.monitoring import (
+    RATES,
+    Classification,
+    InvalidCertificate,
+    check_certificate,
+    classify,
+    classify_matrices,
+)
+
+_MEANINGS = {
+    "trivial": "one ranking is best whatever happens",
+    "local": "neighbouring rankings can be compared by showing one of the two",
+    "global": "all can be compared, some only by showing a third that is worse",
+    "hopeless": "two crowds look alike and want different rankings",
+    "unknown": "no rule is known and the game is too large to enumerate",
+}
+
+
+def classify_command(
+    measure: Annotated[
+        str | None, typer.Argument(help="How rankings are judged: NDCG, DCG@10, AP, …")
+    ] = None,
+    items: Annotated[int | None, typer.Option(help="Length of the list.")] = None,
+    top: Annotated[
+        int | None, typer.Option(help="How many of its first items are shown to the learner.")
+    ] = None,
+    grades: Annotated[
+        int, typer.Option(help="Relevance is one of 0 to this less one; 2: yes or no.")
+    ] = 2,
+    method: Annotated[
+        str,
+        typer.Option(help="auto, enumeration (small games) or rule (any number of items)."),
+    ] = "auto",
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the proof here, as JSON.", metavar="FILE")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="Check a proof, instead.", metavar="FILE")
+    ] = None,
+    loss: Annotated[
+        Path | None,
+        typer.Option(
+            help="A game of your own, instead: a .csv of losses, a row per action, a column per "
+            "outcome, without a header. 1/3 and 0.25 are read exactly.",
+            metavar="FILE",
+        ),
+    ] = None,
+    feedback: Annotated[
+        Path | None,
+        typer.Option(help="With --loss: what is seen, any symbols, as a .csv.", metavar="FILE"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say whether feedback can teach a measure at all, at which rate, and why.
+
+    The regret of the best algorithm grows as T (hopeless: no ranker can learn it), T^(2/3)
+    (global), T^(1/2) (local) or not at all (trivial) with the number of rounds T.
+
+    NDCG of twenty items, one of which is seen, and what would help:
+
+        keyhole classify NDCG --items 20 --top 1
+
+    A proof that anybody can check:
+
+        keyhole classify NDCG --items 4 --top 2 --certificate proof.json
+
+        keyhole classify --check proof.json
+
+    A game of your own:
+
+        keyhole classify --loss loss.csv --feedback feedback.csv
+    """
+    with sentences():
+        given = [measure is not None, check is not None, loss is not None or feedback is not None]
+        if sum(given) != 1:
+            raise InvalidInput("Exactly one of MEASURE, --check and --loss must be given.")
+        if measure is None and (items is not None or top is not None):
+            raise InvalidInput("--items and --top need a measure.")
+        if check is not None:
+            if certificate is not None:
+                raise InvalidInput("--certificate writes what --check reads: give one of them.")
+            _print_check(check, as_json)
+            return
+        if certificate is not None:
+            check_folder(certificate.parent)
+            if certificate.is_dir():
+                raise InvalidInput(f"--certificate must be a file, got the folder {certificate}.")
+        if measure is None:
+            answer = _classify_files(loss, feedback)
+        elif items is None or top is None:
+            raise InvalidInput("--items and --top must be given with a measure.")
+        else:
+            answer = classify(measure, items, top, grades, method=method)
+        if as_json:
+            sys.stdout.write(to_json({**answer.as_dict(), "version": keyhole.__version__}))
+        else:
+            _print_answer(answer)
+        if certificate is not None:  # the answer stands, whether it has a certificate or not
+            _write_certificate(answer, certificate)
+
+
+def _write_certificate(answer: Classification, path: Path) -> None:
+    try:
+        proof = answer.certificate()
+    except InvalidInput as error:
+        raise InvalidInput(f"No certificate was written: {error}") from None
+    write_atomically(path, to_json(proof).encode())
+    ERR.print(f"The proof is in {escape(str(path))}.", soft_wrap=True)
+
+
+def _classify_files(loss: Path | None, feedback: Path | None) -> Classification:
+    if loss is None or feedback is None:
+        raise InvalidInput("--loss and --feedback must be given together.")
+    losses, seen = _read_matrix(loss), _read_matrix(feedback)
+    for row, entries in enumerate(losses, start=1):
+        for column, entry in enumerate(entries, start=1):
+            try:
+                Fraction(entry)
+            except (ValueError, ZeroDivisionError):
+                raise InvalidInput(
+                    f"{loss} must hold numbers such as 2, 0.25 or 1/3, got {entry!r} in row "
+                    f"{row}, column {column}."
+                ) from None
+    return classify_matrices(losses, seen)
+
+
+def _read_matrix(path: Path) -> list[list[str]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [[entry.strip() for entry in row] for row in csv.reader(file) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"{path} must be a readable .csv file: {why}.") from None
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(rows[0]):
+            raise InvalidInput(
+                f"{path} must have rows of one length ({len(rows[0])}), got {len(row)} in row "
+                f"{number}."
+            )
+    return rows
+
+
+# --------------------------------------------------------------------------- answers
+
+
+def _print_answer(answer: Classification) -> None:
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    if answer.measure is not None:
+        shown = f"{answer.n_items} items, the top {answer.k} shown, {answer.grades} grades"
+        table.add_row("game", f"{answer.measure}, {shown}")
+    table.add_row("class", f"{answer.class_}: {_MEANINGS[answer.class_]}")
+    table.add_row("rate", _rate(answer))
+    table.add_row("why", escape(answer.reason))
+    if answer.source is not None:
+        table.add_row("source", _source(answer))
+    for index, sentence in enumerate(answer.advice):
+        table.add_row("advice" if index == 0 else "", escape(sentence.replace("`", "")))
+    OUT.print(table, highlight=False)
+
+
+def _rate(answer: Classification) -> str:
+    if answer.class_ == "unknown":
+        return "not known"
+    return f"{answer.rate}: how the regret of the best algorithm grows with the rounds T"
+
+
+def _source(answer: Classification) -> str:
+    theorem = "classes of Bartók et al. 2014, Theorem 2"
+    if answer.source == "rule":
+        return f"rule, by the interaction order of differences of losses; {theorem}"
+    if answer.exact:
+        return f"enumeration, decided exactly; {theorem}"
+    margin = "" if answer.margin is None else f", the closest call being {answer.margin:.1e} of it"
+    return f"enumeration, to a tolerance of {answer.tolerance:g}{margin}; {theorem}"
+
+
+def _print_check(path: Path, as_json: bool) -> None:
+    """Check a certificate and say what it proves, or raise."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"{path} must be a certificate in a JSON file: {why}.") from None
+    if not isinstance(content, dict):
+        raise InvalidInput(f"{path} must be a certificate in a JSON file: it holds no object.")
+    try:
+        class_ = check_certificate(content)
+    except InvalidCertificate as error:
+        raise InvalidInput(f"{path} proves nothing: {error}") from None
+    game = content["game"]
+    constant = content["proofs"].get("hopeless", {}).get("constant")
+    if as_json:
+        record = {"proves": True, "class": class_, "rate": RATES[class_]}
+        sys.stdout.write(to_json({**record, "constant": constant, "game": game}))
+        return
+    name = f"a game of {len(game.get('loss', []))} actions"
+    if "measure" in game:
+        name = f"{game['measure']} on {game['n_items']} items with {game['grades']} grades"
+        name += f" and the top {game['k']} shown"
+    forced = "" if constant is None else f", at least {float(Fraction(constant)):.6g} T"
+    OUT.print(
+        f"The proof holds: {name} is {class_}, regret {RATES[class_]}{forced}.",
+        soft_wrap=True,
+        highlight=False,
+    )
+
+
+# --------------------------------------------------------------------------- the atlas
+
+_LISTS = ("--items", "--grades", "--measures")
+
+
+class AtlasCommand(TyperCommand):
+    """A command whose options take several values each: ``--grades 2 3``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        spread: list[str] = []
+        option = ""
+        for arg in args:
+            is_further = option and not arg.startswith("-") and spread[-1] != option
+            spread += [option, arg] if is_further else [arg]
+            if arg.startswith("-"):
+                option = arg if arg in _LISTS else ""
+        return super().parse_args(ctx, spread)
+
+
+def _numbers(texts: list[str], name: str) -> list[int]:
+    """Return the numbers of ``2-4 7``."""
+    numbers: set[int] = set()
+    for text in texts:
+        match = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", text)
+        if match is None:
+            raise InvalidInput(f"{name} must be numbers or ranges such as 2-5, got {text!r}.")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise InvalidInput(f"{name} must have ranges that rise, got {text!r}.")
+        numbers |= set(range(first, last + 1))
+    return sorted(numbers)
+
+
+def atlas_command(
+    out: Annotated[
+        Path, typer.Option(help="Folder for atlas.png, atlas.svg, atlas.csv and atlas.md.")
+    ],
+    items: Annotated[
+        list[str] | None, typer.Option(help="Lengths of lists: 2-5 (default), or 3 8.")
+    ] = None,
+    grades: Annotated[
+        list[str] | None, typer.Option(help="Numbers of grades: 2 3 (default).")
+    ] = None,
+    measures: Annotated[
+        list[str] | None, typer.Option(help="Measures, such as NDCG DCG@2. Default: fifteen.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Map which measures can be learnt from the top k: all k, many lengths of lists.
+
+    Games that can be enumerated are (up to five items of three grades), and rules are compared
+    with them; larger ones are answered by rule. Works on all cores. Finished parts are kept in the
+    folder: an interrupted atlas goes on where it was. Exit code 1 if a rule and enumeration
+    disagree.
+
+        keyhole atlas --out atlas
+
+        keyhole atlas --items 2-8 --grades 2 --measures NDCG AUC DCG --out atlas
+    """
+    with sentences("Interrupted; finished cells are kept, and the same command goes on."):
+        columns = maps.columns_of(
+            measures or maps.MEASURES,
+            _numbers(items or ["2-5"], "--items"),
+            _numbers(grades or ["2", "3"], "--grades"),
+        )
+        check_figures()
+        check_folder(out)
+        total = sum(column.items for column in columns)
+        with progress_bar("atlas", total, quiet=as_json, unit="cells") as advance:
+            atlas = maps.make_atlas(columns, out / "cells", advance)
+        write_atomically(out / "atlas.csv", maps.atlas_csv(atlas))
+        write_atomically(out / "atlas.md", maps.atlas_markdown(atlas).encode())
+        save_atlas(out, atlas)
+        if as_json:
+            sys.stdout.write(to_json(_record(atlas)))
+        else:
+            _print_atlas(atlas, out)
+    for cell in atlas.disputed:
+        ERR.print(
+            f"Disagreement: {cell.measure} on {cell.items} items with {cell.grades} grades and the "
+            f"top {cell.top} shown is {cell.class_} by enumeration, {cell.by_rule} by rule.",
+            soft_wrap=True,
+        )
+    if atlas.disputed:
+        raise typer.Exit(1)
+
+
+def _record(atlas: maps.Atlas) -> dict[str, Any]:
+    return {
+        "cells": [
+            {**asdict(cell), "class": cell.class_, "rate": cell.rate} for cell in atlas.cells
+        ],
+        "resumed": atlas.n_resumed,
+        "disagreements": len(atlas.disputed),
+        "version": keyhole.__version__,
+    }
+
+
+def _print_atlas(atlas: maps.Atlas, folder: Path) -> None:
+    n_both = sum(c.source == "enumeration" and c.by_rule != "unknown" for c in atlas.cells)
+    sources = [cell.source for cell in atlas.cells]
+    OUT.print(
+        f"{len(sources)} games: {sources.count('enumeration')} enumerated, {sources.count('rule')} "
+        f"by rule, {sources.count(None)} not known; {atlas.n_resumed} finished before. Of "
+        f"{n_both} games answered by both, rule and enumeration disagree on {len(atlas.disputed)}.",
+        soft_wrap=True,
+        highlight=False,
+    )
+    OUT.print(f"Figure and tables are in {escape(str(folder))}.", soft_wrap=True)

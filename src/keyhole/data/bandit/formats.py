@@ -1,0 +1,200 @@
+"""Logs in other libraries' forms: the Open Bandit files and pipeline, and Vowpal Wabbit."""
+
+import gzip
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keyhole.data.bandit.files import (
+    Sheet,
+    read_bandit_csv,
+    read_bandit_parquet,
+    read_header,
+    read_sheet,
+    write_csv,
+)
+from keyhole.data.bandit.log import BanditLog
+from keyhole.errors import FloatArray, InvalidInput
+
+OPEN_BANDIT = ("item_id", "position", "click", "propensity_score")
+_USER = "user_feature_"
+_AFFINITY = "user-item_affinity_"
+
+
+def read_bandit(
+    path: Path | str, *, n_actions: int | None = None, action_names: Sequence[str] | None = None
+) -> BanditLog:
+    """Read a log from a file: Parquet by its ending, Open Bandit by its header, or CSV."""
+    if Path(path).suffix == ".parquet":
+        return read_bandit_parquet(path, n_actions=n_actions, action_names=action_names)
+    if is_open_bandit(path):
+        return _open_bandit(read_sheet(path), n_actions, None, affinities=False)
+    return read_bandit_csv(path, n_actions=n_actions, action_names=action_names)
+
+
+def is_open_bandit(path: Path | str) -> bool:
+    """Return whether a CSV file has the columns of the Open Bandit Dataset."""
+    return set(OPEN_BANDIT) <= set(read_header(path))
+
+
+def read_open_bandit(
+    path: Path | str,
+    *,
+    items: Path | str | None = None,
+    feature_names: Sequence[str] | None = None,
+    affinities: bool = False,
+) -> BanditLog:
+    """Read a file of the Open Bandit Dataset: items shown on three places of a fashion site.
+
+    Parameters
+    ----------
+    items
+        The file of item features: as many actions as it has items. Without it there are as many
+        as the log has affinity columns, or shows.
+    feature_names
+        Features to make, in this order: those of another file, so that a policy can read both.
+        A category that is not among them is zero everywhere.
+    affinities
+        Whether the user-item affinities are features too.
+
+    Notes
+    -----
+    Hashed user features become one column per category and feature, without the first category,
+    as the Open Bandit Pipeline has them; numbers stay. Positions 1 to 3 become 0 to 2.
+    """
+    n_actions = None if items is None else len(read_sheet(items).lines)
+    return _open_bandit(read_sheet(path), n_actions, feature_names, affinities)
+
+
+def _open_bandit(
+    sheet: Sheet, n_actions: int | None, feature_names: Sequence[str] | None, affinities: bool
+) -> BanditLog:
+    sheet.need(OPEN_BANDIT)
+    beside = sum(name.startswith(_AFFINITY) for name in sheet.columns)
+    columns: dict[str, FloatArray] = {}
+    for name, cells in sheet.columns.items():
+        if name.startswith(_USER):
+            columns.update(_user_feature(sheet, name, cells, keep_first=feature_names is not None))
+        elif affinities and name.startswith(_AFFINITY):
+            columns[name] = sheet.numbers(name)
+    if feature_names is not None:
+        nothing = np.zeros(len(sheet.lines))
+        columns = {name: columns.get(name, nothing) for name in feature_names}
+    contexts = (
+        np.column_stack(list(columns.values())) if columns else np.empty((len(sheet.lines), 0))
+    )
+    positions = sheet.whole("position")
+    if positions.min() < 1:
+        row = int(np.argmin(positions))
+        raise InvalidInput(f"{sheet.place(row)}: a position counts from 1, got {positions[row]}.")
+    return sheet.log(
+        lambda: BanditLog.of(
+            contexts,
+            sheet.whole("item_id"),
+            sheet.numbers("click"),
+            sheet.numbers("propensity_score"),
+            n_actions=n_actions or beside or None,
+            positions=positions - 1,
+            feature_names=list(columns),
+        )
+    )
+
+
+def _user_feature(
+    sheet: Sheet, name: str, cells: list[str], keep_first: bool
+) -> dict[str, FloatArray]:
+    try:
+        return {name: np.array(cells, dtype=np.float64)}
+    except ValueError:
+        categories = sorted(set(cells))
+        given = np.array(cells)
+        return {
+            f"{name}={category}": (given == category).astype(np.float64)
+            for category in categories[0 if keep_first else 1 :]
+        }
+
+
+def to_open_bandit_pipeline(log: BanditLog) -> dict[str, Any]:
+    """Return a log as the Open Bandit Pipeline's ``bandit_feedback``.
+
+    Examples
+    --------
+    >>> log = BanditLog.of([[0.5], [0.1]], actions=[1, 0], rewards=[0, 1], propensities=[0.5, 0.5])
+    >>> to_open_bandit_pipeline(log)["pscore"]
+    array([0.5, 0.5])
+    """
+    return {
+        "n_rounds": len(log),
+        "n_actions": log.n_actions,
+        "context": log.contexts.copy(),
+        "action_context": np.eye(log.n_actions),
+        "action": log.actions.copy(),
+        "position": log.positions.copy(),
+        "reward": log.rewards.copy(),
+        "expected_reward": None,
+        "pscore": log.propensities.copy(),
+    }
+
+
+def write_open_bandit(
+    log: BanditLog, folder: Path | str, *, policy: str = "random", campaign: str = "all"
+) -> Path:
+    """Write a log where ``OpenBanditDataset(policy, campaign, data_path=folder)`` finds it.
+
+    The file is ``folder/policy/campaign/campaign.csv``, with an ``item_context.csv`` beside it.
+    The pipeline knows the policies ``random`` and ``bts`` and the campaigns ``all``, ``men`` and
+    ``women``, whatever the log is of. Returns the path of the log.
+    """
+    target = Path(folder) / policy / campaign
+    target.mkdir(parents=True, exist_ok=True)
+    n_rows = len(log)
+    # The pipeline sorts by time: numbers of one width keep the order of the rows.
+    width = len(str(n_rows))
+    write_csv(
+        target / f"{campaign}.csv",
+        {
+            "": list(range(n_rows)),
+            "timestamp": [f"{row:0{width}d}" for row in range(n_rows)],
+            "item_id": log.actions.tolist(),
+            "position": (log.positions + 1).tolist(),
+            "click": log.rewards.tolist(),
+            "propensity_score": log.propensities.tolist(),
+            **{f"{_USER}{i}": log.contexts[:, i].tolist() for i in range(log.contexts.shape[1])},
+        },
+    )
+    actions = list(range(log.n_actions))
+    write_csv(
+        target / "item_context.csv",
+        {
+            "": actions,
+            "item_id": actions,
+            "item_feature_0": [float(action) for action in actions],
+            "item_feature_1": [log.name_of(action) for action in actions],
+        },
+    )
+    return target / f"{campaign}.csv"
+
+
+def write_vowpal_wabbit(log: BanditLog, path: Path | str) -> None:
+    """Write a log in Vowpal Wabbit's contextual-bandit form, for ``vw --cb``; .gz is gzipped.
+
+    A line is ``action:cost:probability | feature:value …``: actions count from 1, a cost is a
+    reward negated, features that are 0 are left out.
+    """
+    names = log.feature_names or tuple(f"x{i}" for i in range(log.contexts.shape[1]))
+    plain = [re.sub(r"[\s:|]", "_", name) for name in names]  # what its form gives a meaning to
+    lines = []
+    for row in range(len(log)):
+        context = log.contexts[row]
+        features = " ".join(
+            f"{plain[i]}:{float(context[i])!r}" for i in np.flatnonzero(context).tolist()
+        )
+        cost, chance = 0.0 - float(log.rewards[row]), float(log.propensities[row])
+        label = f"{log.actions[row] + 1}:{cost!r}:{chance!r}"
+        lines.append(f"{label} | {features}".rstrip())
+    content = ("\n".join(lines) + "\n").encode()
+    path = Path(path)
+    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)

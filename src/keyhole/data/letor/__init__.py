@@ -1,0 +1,1 @@
+"""Query-document lists in LETOR and SVMLight files."""

@@ -1,0 +1,159 @@
+"""Logs of impressions and feedback, and their replay: the log is the truth, the state a cache."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from keyhole.contracts import Feedback, Impression, Query, Ranker, no_features
+from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput, why_unreadable
+from keyhole.kernels.compiled import assemble
+from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
+
+R = TypeVar("R", bound=Ranker)
+
+
+class Log(NamedTuple):
+    """Impressions and feedback, in the order in which updates were made.
+
+    Row i is round ``rounds[i]``; its list is ``starts[i]`` up to ``starts[i + 1]`` of
+    ``rankings``, ``values`` and ``features``. ``seed`` and ``run`` say where the ranker's random
+    numbers came from: an update may need those of the round it learns from.
+    """
+
+    seed: int
+    run: int
+    rounds: IntArray
+    explored: Any
+    propensities: FloatArray
+    starts: IntArray
+    rankings: IntArray
+    values: FloatArray
+    features: FloatArray
+
+    @classmethod
+    def empty(cls, seed: int, run: int, length: int, n_items: int) -> "Log":
+        """Return a log with room for ``length`` rounds of one list without features."""
+        return cls(
+            seed,
+            run,
+            np.zeros(length, np.int64),
+            np.zeros(length, np.bool_),
+            np.zeros(length),
+            np.arange(length + 1) * n_items,
+            np.zeros(length * n_items, np.int64),
+            np.full(length * n_items, np.nan),
+            no_features(length * n_items),
+        )
+
+    @classmethod
+    def of(cls, ranker: Ranker, pairs: Sequence[tuple[Impression, Feedback]]) -> "Log":
+        """Return the log of what a ranker showed and saw, collected round by round."""
+        if not pairs:
+            raise InvalidInput("A log must have at least one impression.")
+        shown, seen = zip(*pairs, strict=True)
+        features = [
+            no_features(i.query.n_items) if i.query.features is None else i.query.features
+            for i in shown
+        ]
+        return cls(
+            ranker.seed,
+            ranker.run,
+            np.array([i.round for i in shown], dtype=np.int64),
+            np.array([i.explored for i in shown], dtype=np.bool_),
+            np.array([i.propensity for i in shown], dtype=np.float64),
+            np.cumsum([0, *(len(i.ranking) for i in shown)], dtype=np.int64),
+            np.concatenate([i.ranking for i in shown]).astype(np.int64),
+            np.concatenate([f.values for f in seen]).astype(np.float64),
+            np.concatenate(features),
+        )
+
+    def pair(self, row: int) -> tuple[Impression, Feedback]:
+        """Return one row as the objects of the per-round API."""
+        where = slice(int(self.starts[row]), int(self.starts[row + 1]))
+        ranking, features = self.rankings[where], self.features[where]
+        impression = Impression(
+            int(self.rounds[row]),
+            Query(len(ranking), features if features.shape[1] else None),
+            ranking,
+            bool(self.explored[row]),
+            float(self.propensities[row]),
+        )
+        return impression, Feedback(self.values[where])
+
+    def save(self, path: Path | str) -> None:
+        """Write the log as plain arrays (.npz)."""
+        np.savez_compressed(path, **self._asdict())
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Log":
+        """Read a log written by :meth:`save`."""
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                fields = {name: arrays[name] for name in cls._fields}
+            return cls(**{**fields, "seed": int(fields["seed"]), "run": int(fields["run"])})
+        except (OSError, KeyError, ValueError) as error:
+            raise InvalidInput(
+                f"{path} must be a log saved by Log.save: {why_unreadable(error)}."
+            ) from None
+
+
+def _log_loop(prepare: Any, update: Any) -> Callable[..., None]:
+    def update_all(params: Any, state: Any, work: Any, log: Any) -> None:
+        stream = stream_of(RANKER_STREAM, log.run)
+        for row in range(log.rounds.shape[0]):
+            first, end = log.starts[row], log.starts[row + 1]
+            features = log.features[first:end]
+            prepare(params, state, features, features[:0], work)
+            update(
+                params,
+                state,
+                Draw(log.seed, stream, log.rounds[row]),
+                features,
+                log.rankings[first:end],
+                log.explored[row],
+                log.propensities[row],
+                log.values[first:end],
+                work,
+            )
+
+    return update_all
+
+
+def replay(ranker: R, log: Log) -> R:
+    """Return a fresh ranker brought to the state that the updates of a log lead to.
+
+    Its settings are the given ranker's, its random numbers those of the log. The log's order
+    is the order of the updates; the rounds in it may come late or shuffled.
+
+    Examples
+    --------
+    >>> from keyhole import Flips, RTopK, play, replay
+    >>> ranker = RTopK(5, horizon=1000)
+    >>> trace = play(ranker, Flips(5, n_relevant=2), rounds=1000, record=True)
+    >>> again = replay(ranker, trace.logs[0])
+    >>> bool((again.state.scores == trace.states[0]["scores"]).all())
+    True
+    """
+    fresh = ranker.fresh(seed=log.seed, run=log.run)
+    lengths = np.diff(log.starts)
+    for row in np.flatnonzero(lengths != ranker.n_items):  # raises unless lists may differ
+        fresh.features_of(log.pair(int(row))[0].query)
+    if log.features.shape[1] != ranker.n_features:
+        raise InvalidInput(
+            f"The log must be of documents with {ranker.n_features} features, got "
+            f"{log.features.shape[1]}."
+        )
+    positions = np.arange(len(log.values)) - np.repeat(log.starts[:-1], lengths)
+    if bool(np.isnan(log.values[positions < ranker.depth]).any()):
+        raise FeedbackTooSmall(
+            f"{type(ranker).__name__} needs the relevance of the first {ranker.depth} positions, "
+            f"but the log hides some of them."
+        )
+    work = fresh.kernel.work(fresh.params, fresh.n_items)
+    update_all = assemble(_log_loop, fresh.kernel.prepare, fresh.kernel.update)
+    update_all(fresh.params, fresh.state, work, log)
+    if len(log.rounds):
+        fresh.next_round = int(log.rounds.max()) + 1
+    return fresh

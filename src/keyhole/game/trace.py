@@ -1,0 +1,128 @@
+"""What a game leaves behind: curves of score and regret."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole.errors import FloatArray, IntArray
+from keyhole.game.log import Log
+
+_FITTED_FROM = 0.1
+_RESAMPLES = 1000
+
+
+class Estimate(NamedTuple):
+    """A mean over runs and its standard error (NaN for a single run)."""
+
+    mean: float
+    error: float
+
+
+class Slope(NamedTuple):
+    """A log-log slope with its 95 % interval (NaN for a single run)."""
+
+    value: float
+    low: float
+    high: float
+
+
+def log_log_slope(rounds: IntArray, regret: FloatArray) -> Slope:
+    """Return the slope of log regret on log round over the last nine tenths of a game.
+
+    1 is linear regret, 2/3 and 1/2 the rates of the theory. The interval is a bootstrap over
+    runs; the slope is NaN where mean regret is not positive or not known.
+    """
+    late = rounds >= _FITTED_FROM * rounds[-1]
+    log_rounds, curves = np.log(rounds[late]), regret[:, late]
+    value = _slope(log_rounds, curves.mean(axis=0))
+    if len(curves) < 2 or np.isnan(value):
+        return Slope(value, float("nan"), float("nan"))
+    picks = np.random.default_rng(0).integers(len(curves), size=(_RESAMPLES, len(curves)))
+    resampled = [_slope(log_rounds, curves[pick].mean(axis=0)) for pick in picks]
+    low, high = np.nanquantile(resampled, [0.025, 0.975])
+    return Slope(value, float(low), float(high))
+
+
+def _estimate(values: FloatArray) -> Estimate:
+    n_runs = len(values)
+    error = float(values.std(ddof=1) / np.sqrt(n_runs)) if n_runs > 1 else float("nan")
+    return Estimate(float(values.mean()), error)
+
+
+def mean_and_error(per_run: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return mean and standard error over runs (rows) of each column; NaN for a single run."""
+    n_runs = len(per_run)
+    error = np.full(per_run.shape[1], np.nan)
+    if n_runs > 1:
+        error = per_run.std(axis=0, ddof=1) / np.sqrt(n_runs)
+    return per_run.mean(axis=0), error
+
+
+def _slope(log_rounds: FloatArray, curve: FloatArray) -> float:
+    if len(log_rounds) < 2 or not bool((curve > 0.0).all()):
+        return float("nan")
+    return float(np.polyfit(log_rounds, np.log(curve), 1)[0])
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Totals at checkpoints of one or more runs of a game.
+
+    ``rounds`` counts the rounds played at each checkpoint; ``scores`` and ``best`` are
+    (runs, checkpoints): what was scored in total, and what the best fixed ranking (of the
+    rounds so far, or of the whole game if ``comparator`` is ``final``) would have scored.
+    ``exact`` says how that ranking was found: it was ``sorted``, or all were tried
+    (``exhaustive``); by a ``local`` search, which may miss the best one; or not at all (``none``).
+    """
+
+    rounds: IntArray
+    scores: FloatArray
+    best: FloatArray
+    is_loss: bool
+    comparator: str
+    exact: str
+    states: tuple[dict[str, Any], ...]
+    logs: tuple[Log, ...]
+    seconds: float
+
+    @property
+    def n_runs(self) -> int:
+        """Number of runs."""
+        return len(self.scores)
+
+    @property
+    def regret(self) -> FloatArray:
+        """Total regret by run and checkpoint; NaN where the best ranking is not known.
+
+        A lower bound where :attr:`regret_is_lower_bound`.
+        """
+        return self.scores - self.best if self.is_loss else self.best - self.scores
+
+    @property
+    def regret_is_lower_bound(self) -> bool:
+        """Whether a better fixed ranking may exist, so that regret may be larger than it says."""
+        return self.exact == "local"
+
+    @property
+    def average_regret(self) -> Estimate:
+        """Regret per round at the end, over the runs."""
+        return _estimate(self.regret[:, -1] / self.rounds[-1])
+
+    @property
+    def average_score(self) -> Estimate:
+        """Score per round at the end, over the runs."""
+        return _estimate(self.scores[:, -1] / self.rounds[-1])
+
+    @property
+    def best_fixed_score(self) -> Estimate:
+        """Score per round of the best fixed ranking, over the runs."""
+        return _estimate(self.best[:, -1] / self.rounds[-1])
+
+    def curve(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return rounds, mean regret per round, and its standard error over the runs."""
+        return self.rounds, *mean_and_error(self.regret / self.rounds)
+
+    def slope(self) -> Slope:
+        """Return the log-log slope of regret; see :func:`log_log_slope`."""
+        return log_log_slope(self.rounds, self.regret)

@@ -1,0 +1,1 @@
+"""All that compiles and is shared: compilation, random numbers, sorting, vectors."""

@@ -1,0 +1,316 @@
+"""The thesis's experiments with advertisements: table 5.1, figures 5.1 and 5.2.
+
+Everything is a function of data, settings and a seed, and returns plain numbers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole.data.bandit.campaign import (
+    BANK_IMPRESSIONS,
+    BANK_RATES,
+    HOTEL_IMPRESSIONS,
+    HOTEL_RATES,
+    Campaign,
+)
+from keyhole.data.bandit.convert import bandit_feedback
+from keyhole.data.bandit.log import BanditLog
+from keyhole.data.bandit.selection import information_gain, select_features
+from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice
+from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
+from keyhole.lab.kinds.games import DataMissing, data_folder
+from keyhole.offline import importance_weighted, student_t, target_of
+from keyhole.policies import (
+    EpsilonGreedy,
+    Greedy,
+    Scorer,
+    fit_classifiers,
+    fit_forests,
+)
+from keyhole.policies.training import descend_ads
+
+L2_GRID = (0.01, 0.1, 1.0, 10.0)
+CLASS_SETS = ("optdigits", "isolet_part", "letter", "pendigits", "libras")
+BUNDLED_SET = "digits"
+CAMPAIGNS = {
+    "hotel": (HOTEL_RATES, HOTEL_IMPRESSIONS),
+    "bank": (BANK_RATES, BANK_IMPRESSIONS),
+}
+SCORERS = {
+    "rankers": ("ranker", "ranker-f1"),  # calibrated, and as in the thesis
+    "classifier": ("classifier",),
+    "forest": ("forest",),
+}
+"""Contenders, and the names of the scorers that each of them yields."""
+CONTENDERS = tuple(SCORERS)
+_UNSAMPLED = "-unsampled"
+_SPLIT_USE, _VALIDATION_USE = 10, 11
+
+Fit = Callable[[BanditLog, float], dict[str, Scorer]]
+"""Scorers by name, given a log and the weight of the penalty."""
+
+
+class ClassData(NamedTuple):
+    """Examples by features, and the class of each."""
+
+    name: str
+    features: FloatArray
+    labels: IntArray
+
+
+@dataclass(frozen=True)
+class AdSettings:
+    """How the contenders are trained, the same for all of them."""
+
+    n_steps: int = 1_000_000
+    n_trees: int = 200
+    l2_grid: tuple[float, ...] = L2_GRID
+    negatives_per_click: float | None = None
+
+
+EVERYTHING, ONE_TO_TWO, ONE_TO_ONE = (
+    AdSettings(),
+    AdSettings(negatives_per_click=2.0),
+    AdSettings(negatives_per_click=1.0),
+)
+"""No sampling; the samples of figure 5.1; those of figure 5.2."""
+
+
+def load_classes(name: str = BUNDLED_SET) -> ClassData:
+    """Return a data set: scikit-learn's bundled digits, or one of the UCI sets' files."""
+    if name == BUNDLED_SET:
+        return _bundled_digits()
+    check_choice(name, "data set", (*CLASS_SETS, BUNDLED_SET))
+    path = data_folder() / "uci_multiclass" / f"{name}.npz"
+    if not path.is_file():
+        raise DataMissing(f"{name} is not on this machine: {path} is missing.")
+    with np.load(path, allow_pickle=False) as arrays:
+        features = arrays["X_e4"] / 1e4 if "X_e4" in arrays else arrays["X"]
+        return ClassData(name, features.astype(np.float64), arrays["y"].astype(np.int64))
+
+
+def _bundled_digits() -> ClassData:
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise InvalidInput(
+            "The bundled digits need scikit-learn: pip install 'keyhole[ads]' brings it."
+        ) from None
+    features, labels = load_digits(return_X_y=True)
+    return ClassData(BUNDLED_SET, features, labels.astype(np.int64))
+
+
+def _parts(n_rows: int, share: float, seed: int, use: int) -> tuple[IntArray, IntArray]:
+    """Return the rows of a random part, and the others."""
+    keys = np.empty(n_rows)
+    uniforms(Draw(seed, stream_of(WORLD_STREAM, 0), 0), use, keys)
+    order = np.argsort(keys, kind="stable")
+    n_first = round(share * n_rows)
+    return order[:n_first], order[n_first:]
+
+
+def _fit(settings: AdSettings, seed: int, name: str) -> Fit:
+    """Return how a contender is fitted."""
+
+    def common(log: BanditLog) -> dict[str, Any]:
+        return {
+            "contexts": log.contexts,
+            "actions": log.actions,
+            "rewards": log.rewards,
+            "n_actions": log.n_actions,
+            "negatives_per_click": settings.negatives_per_click,
+            "no_click": "never",
+            "seed": seed,
+        }
+
+    def rankers(log: BanditLog, l2: float) -> dict[str, Scorer]:
+        fitted = descend_ads(**common(log), l2=l2, n_steps=settings.n_steps)
+        return {"ranker": fitted.aligned("calibrated"), "ranker-f1": fitted.aligned("f1")}
+
+    def classifier(log: BanditLog, l2: float) -> dict[str, Scorer]:
+        return {"classifier": fit_classifiers(**common(log), l2=l2)}
+
+    def forest(log: BanditLog, l2: float) -> dict[str, Scorer]:
+        return {"forest": fit_forests(**common(log), n_trees=settings.n_trees)}
+
+    table = {"rankers": rankers, "classifier": classifier, "forest": forest}
+    return table[check_choice(name, "contender", table)]
+
+
+def mean_auc(scorer: Scorer, log: BanditLog) -> float:
+    """Return the AUC of an ad's scores on those it was shown to, in the mean over the ads.
+
+    Ads whose visitors all did the same have none.
+    """
+    scores = scorer.scores(log.contexts)
+    found = []
+    for ad in range(log.n_actions):
+        shown = log.actions == ad
+        own, clicked = scores[shown, ad], log.rewards[shown] > 0.0
+        n_clicks = int(clicked.sum())
+        if 0 < n_clicks < len(own):
+            order = np.sort(own)
+            below = np.searchsorted(order, own[clicked], side="left")
+            level = np.searchsorted(order, own[clicked], side="right") - below
+            ranks = float((below + 0.5 * (level + 1)).sum())  # of ties: the mean of their ranks
+            wins = ranks - 0.5 * n_clicks * (n_clicks + 1)
+            found.append(wins / (n_clicks * (len(own) - n_clicks)))
+    return float(np.mean(found)) if found else 0.5
+
+
+def mean_likelihood(
+    scorer: Scorer, log: BanditLog, negatives_per_click: float | None = None
+) -> float:
+    """Return the log-likelihood of clicks by log-odds, in the mean over the ads.
+
+    Where a model was trained on samples, those who did not click weigh as little here.
+    """
+    scores = scorer.scores(log.contexts)
+    found = []
+    for ad in range(log.n_actions):
+        shown = log.actions == ad
+        own, clicked = scores[shown, ad], log.rewards[shown] > 0.0
+        n_clicks, n_others = int(clicked.sum()), int((~clicked).sum())
+        if n_clicks and n_others and np.isfinite(own).all():
+            wanted = n_others if negatives_per_click is None else negatives_per_click * n_clicks
+            weight = min(1.0, wanted / n_others)
+            likely = -np.logaddexp(0.0, np.where(clicked, -own, own))
+            total = likely[clicked].sum() + weight * likely[~clicked].sum()
+            found.append(total / (n_clicks + weight * n_others))
+    return float(np.mean(found)) if found else 0.0
+
+
+def choose_l2(
+    fit: Fit,
+    judge: Callable[[Scorer, BanditLog], float],
+    log: BanditLog,
+    grid: tuple[float, ...],
+    seed: int,
+) -> float:
+    """Return the penalty whose scorers, fitted to 70 % of a log, are judged best on the rest.
+
+    Each contender is judged by what it is trained for. A policy's clicks would be the natural
+    judge, but few rows of a log agree with it. Of equals the first in the grid is taken.
+    """
+    if len(grid) == 1:
+        return grid[0]
+    first, rest = (log.rows(rows) for rows in _parts(len(log), 0.7, seed, _VALIDATION_USE))
+    found = [judge(next(iter(fit(first, l2).values())), rest) for l2 in grid]
+    return grid[int(np.argmax(found))]
+
+
+def _judge(settings: AdSettings, kind: str) -> Callable[[Scorer, BanditLog], float]:
+    if kind == "rankers":
+        return mean_auc
+    return partial(mean_likelihood, negatives_per_click=settings.negatives_per_click)
+
+
+def positive_share(data: ClassData, *, seed: int = 0) -> dict[str, float]:
+    """Return the row of table 5.1: the share of clicks is the mean over ads in the training log."""
+    train, _ = _parts(len(data.labels), 0.7, seed, _SPLIT_USE)
+    n_classes = int(data.labels.max()) + 1
+    log = bandit_feedback(data.features[train], data.labels[train], n_actions=n_classes, seed=seed)
+    shares = [log.rewards[log.actions == ad].mean() for ad in range(n_classes)]
+    return {
+        "size": len(data.labels),
+        "features": data.features.shape[1],
+        "classes": n_classes,
+        "percent_positive": 100.0 * float(np.mean(shares)),
+    }
+
+
+def class_policies(
+    data: ClassData,
+    settings: AdSettings = EVERYTHING,
+    *,
+    contenders: tuple[str, ...] = CONTENDERS,
+    seed: int = 0,
+) -> dict[str, dict[str, float]]:
+    """Return one repeat of figure 5.1 (E6): the accuracy of each contender's greedy policy.
+
+    70 % of the examples become bandit feedback; the rest keep their labels to judge by. The linear
+    contenders' penalty is chosen by :func:`choose_l2`; ``accuracy`` is that of the one chosen and
+    ``accuracy_at_<l2>`` that of each (the thesis reports the best of them).
+    """
+    train, test = _parts(len(data.labels), 0.7, seed, _SPLIT_USE)
+    log = bandit_feedback(
+        data.features[train], data.labels[train], n_actions=int(data.labels.max()) + 1, seed=seed
+    )
+    results = {}
+    for kind in contenders:
+        fit = _fit(settings, seed, kind)
+        grid = settings.l2_grid if kind != "forest" else (0.0,)
+        scorers = {l2: fit(log, l2) for l2 in grid}
+        chosen = choose_l2(fit, _judge(settings, kind), log, grid, seed)
+        for name in SCORERS[kind]:
+            shown = {l2: Greedy(scorers[l2][name]).best(data.features[test]) for l2 in grid}
+            accuracy = {l2: float((shown[l2] == data.labels[test]).mean()) for l2 in grid}
+            results[name] = {"accuracy": accuracy[chosen], "l2": chosen}
+            results[name] |= {f"accuracy_at_{l2:g}": value for l2, value in accuracy.items()}
+    return results
+
+
+def _judged(probabilities: FloatArray, log: BanditLog) -> dict[str, float]:
+    """Return the importance-weighted click rate (5.4) and its lower bound (5.5)."""
+    estimate = importance_weighted(log, target_of(log, probabilities))
+    return {"estimate": estimate.value, "lower": student_t(estimate.contributions)}
+
+
+def campaign_policies(
+    campaign: str = "bank",
+    settings: AdSettings = ONE_TO_ONE,
+    *,
+    shape: str = "linear",
+    strength: float = 1.0,
+    n_test: int = 200_000,
+    epsilon: float = 0.2,
+    share: float = 1.0,
+    contenders: tuple[str, ...] = CONTENDERS,
+    seed: int = 0,
+) -> dict[str, dict[str, float]]:
+    """Return one seed of figure 5.2 (E7): each contender's epsilon-greedy policy on a campaign.
+
+    The training log has the thesis's impressions and click rates (``share`` of the impressions),
+    and a fifth of the features is selected by information gain. Classifiers and forests are
+    trained on samples, the rankers on everything, as in the thesis; ``classifier-unsampled`` is a
+    contender too. ``true`` is the click rate that the simulator knows, ``estimate`` and ``lower``
+    are from a uniform log.
+    """
+    rates, impressions = CAMPAIGNS[check_choice(campaign, "campaign", CAMPAIGNS)]
+    world = Campaign(rates, strength=strength, shape=shape, seed=seed)
+    n_train = round(share * sum(impressions))
+    log = world.log(n_train, shares=impressions, seed=2 * seed + 1)
+    test = world.log(n_test, seed=2 * seed + 2)
+    gains = information_gain(log.contexts, log.rewards, groups=log.actions)
+    columns = select_features(gains, 0.2)
+    narrow, narrow_test = (
+        replace(part, contexts=part.contexts[:, columns]) for part in (log, test)
+    )
+    unsampled = replace(settings, negatives_per_click=None)
+    results = {}
+    for kind in contenders:
+        base = kind.removesuffix(_UNSAMPLED)
+        takes_all = kind == "rankers" or kind != base
+        own = unsampled if takes_all else settings
+        fit = _fit(own, seed, base)
+        grid = settings.l2_grid if base != "forest" else (0.0,)
+        l2 = choose_l2(fit, _judge(own, base), narrow, grid, seed)
+        for name, scorer in fit(narrow, l2).items():
+            policy = EpsilonGreedy(scorer, epsilon)
+            probabilities = policy.probabilities(narrow_test.contexts)
+            results[name + kind.removeprefix(base)] = {
+                "true": world.value(probabilities, test.contexts),
+                "l2": l2,
+                **_judged(probabilities, narrow_test),
+            }
+    chances = world.click_chances(test.contexts)
+    best = (1.0 - epsilon) * chances.max(axis=1) + epsilon / (len(rates) - 1) * (
+        chances.sum(axis=1) - chances.max(axis=1)
+    )
+    results["oracle"] = {"true": float(best.mean())}
+    results["uniform"] = {"true": float(chances.mean())}
+    return results

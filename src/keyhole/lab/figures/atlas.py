@@ -1,0 +1,118 @@
+"""The atlas as a figure: a coloured grid per number of grades."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from keyhole.files import write_atomically
+from keyhole.lab.atlas import SHORT, Atlas, Cell, grades_in_words
+
+# Told apart by readers with any colour vision, and in grey: from light to dark as regret grows.
+_COLOURS = {
+    "trivial": "#FFFFFF",
+    "local": "#A6DBF0",
+    "global": "#F5C04A",
+    "hopeless": "#A8361B",
+    "unknown": "#D9D9D9",
+}
+_MEANINGS = {
+    "trivial": "0: one ranking is always best",
+    "local": r"$T^{1/2}$: neighbours can be compared",
+    "global": r"$T^{2/3}$: only by showing worse rankings",
+    "hopeless": "T: no ranker can learn it",
+    "unknown": "?: not known",
+}
+_LABELS = {"T^2/3": r"$T^{2/3}$", "T^1/2": r"$T^{1/2}$"}
+_BY_RULE = "o"
+_WIDTH, _HEIGHT = 0.44, 0.27
+_WIDEST = 16.0
+_GAP = 0.35
+
+
+def save_atlas(folder: Path, atlas: Atlas) -> None:
+    """Draw the atlas as PNG and SVG."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    grades = sorted({cell.grades for cell in atlas.cells})
+    measures = list(dict.fromkeys(cell.measure for cell in atlas.cells))
+    items = sorted({cell.items for cell in atlas.cells})
+    left, width = _places(items)
+    beside = len(grades) * width * _WIDTH <= _WIDEST
+    n_columns, n_rows = (len(grades), 1) if beside else (1, len(grades))
+    size = (_WIDTH * width * n_columns + 1.6, (_HEIGHT * len(measures) + 1.0) * n_rows + 1.0)
+    figure = Figure(figsize=(max(size[0], 6.4), size[1]), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.suptitle("What the top k of m items can teach: regret of the best algorithm")
+    for index, number in enumerate(grades):
+        plot = figure.add_subplot(n_rows, n_columns, index + 1)
+        shown = [cell for cell in atlas.cells if cell.grades == number]
+        _draw(plot, shown, measures, left, width)
+        plot.set_title(grades_in_words(number), fontsize=10.5, pad=33)
+    _legend(figure, atlas)
+    for ending in ("png", "svg"):
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format=ending, dpi=160)
+        write_atomically(folder / f"atlas.{ending}", buffer.getvalue())
+
+
+def _places(items: Sequence[int]) -> tuple[dict[int, float], float]:
+    """Return where the cells of each m begin, and the width of all."""
+    left, at = {}, 0.0
+    for m in items:
+        left[m] = at
+        at += m + _GAP
+    return left, at - _GAP
+
+
+def _draw(
+    plot: Any, cells: Sequence[Cell], measures: Sequence[str], left: dict[int, float], width: float
+) -> None:
+    from matplotlib.patches import Rectangle
+
+    for cell in cells:
+        x, y = left[cell.items] + cell.top - 1, measures.index(cell.measure)
+        colour, ink = _COLOURS[cell.class_], "white" if cell.class_ == "hopeless" else "black"
+        box = Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="0.45", linewidth=0.6)
+        plot.add_patch(box)
+        text = SHORT[cell.rate]
+        plot.text(
+            x + 0.5, y + 0.53, _LABELS.get(text, text), ha="center", va="center", fontsize=7.5,
+            color=ink,
+        )  # fmt: skip
+        if cell.source == "rule":
+            plot.plot(x + 0.87, y + 0.14, _BY_RULE, color=ink, markersize=2.4)
+    plot.set_xlim(-0.03, width + 0.03)
+    plot.set_ylim(len(measures) + 0.03, -0.03)
+    plot.set_yticks([y + 0.5 for y in range(len(measures))], measures, fontsize=8)
+    places = [(left[m] + k - 0.5, str(k)) for m in left for k in range(1, m + 1)]
+    plot.set_xticks([x for x, _ in places], [k for _, k in places], fontsize=7)
+    plot.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
+    above = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    for m, start in left.items():
+        middle = (start + m / 2, 1.0)
+        plot.annotate(f"m = {m}", middle, (0, 17), **above, ha="center", fontsize=8.5)
+    plot.annotate("k =", (0.0, 1.0), (-6, 5), **above, ha="right", fontsize=7)
+    plot.spines[:].set_visible(False)
+
+
+def _legend(figure: Any, atlas: Atlas) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    used = {cell.class_ for cell in atlas.cells}
+    handles: list[Any] = [
+        Patch(facecolor=_COLOURS[name], edgecolor="0.45", label=text)
+        for name, text in _MEANINGS.items()
+        if name in used
+    ]
+    if any(cell.source == "rule" for cell in atlas.cells):
+        dot: dict[str, Any] = {
+            "marker": _BY_RULE,
+            "color": "black",
+            "markersize": 3,
+            "linestyle": "none",
+        }
+        handles.append(Line2D([], [], **dot, label="by rule; without a dot, by enumeration"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8)

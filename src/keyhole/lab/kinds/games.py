@@ -1,0 +1,228 @@
+"""A game described by names and numbers, as the command line and studies give it."""
+
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from keyhole.contracts import Measure, Ranker, Reveal, World, options_of
+from keyhole.data import read_ratings
+from keyhole.errors import InvalidInput, KeyholeError, check_choice, check_integer
+from keyhole.game.comparators import best_fixed
+from keyhole.game.play import play
+from keyhole.game.trace import Trace
+from keyhole.measures import measure as named_measure
+from keyhole.rankers import RANKERS, Fixed
+from keyhole.reveals import REVEALS, Full, Top
+from keyhole.worlds import WORLDS, Choices, Ratings, Recorded
+
+DATA_PREFIX = "data:"
+_ARRAY_WORLDS = ("outcomes", "ratings", "recorded")
+"""Worlds made from arrays: in Python, or by giving a file as the world."""
+_FILE_OPTIONS = (
+    "threshold", "grades", "n_chosen", "missing", "delimiter", "decimal", "header", "index",
+    "in_order",
+)  # fmt: skip
+_LIST_WORLDS = ("queries", "separable", "graded")
+"""Worlds of query-document lists: not for games of one list."""
+
+
+class DataMissing(KeyholeError):
+    """A data set that is not on this machine."""
+
+
+def check_fields(fields: dict[str, Any], where: str, known: Iterable[str]) -> dict[str, Any]:
+    """Return fields if all of them are known, or name the one that is not."""
+    for name in fields:
+        check_choice(name, f"A field of {where}", known)
+    return fields
+
+
+@dataclass(frozen=True)
+class GameSpec:
+    """A game by names: everything a run needs, and nothing that is not plain data."""
+
+    ranker: str = "rtopk"
+    world: str = "flips"
+    measure: str = "DCG"
+    items: int | None = None
+    rounds: int = 10_000
+    top: int | None = None
+    reveal: str | None = None
+    runs: int = 1
+    seed: int = 0
+    same_users: bool = False
+    comparator: str = "prefix"
+    points: int = 200
+    ranker_options: dict[str, Any] = field(default_factory=dict)
+    world_options: dict[str, Any] = field(default_factory=dict)
+    measure_options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def work(self) -> int:
+        """Number of rounds to play, in all runs together."""
+        return self.rounds * self.runs
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the description as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, fields: dict[str, Any], where: str) -> "GameSpec":
+        """Return the description that a mapping holds, or name the field that it cannot have."""
+        return cls(**check_fields(fields, where, cls.__dataclass_fields__))
+
+
+@dataclass(frozen=True)
+class BuiltGame:
+    """The objects of a game, and what a reader of its results should know."""
+
+    spec: GameSpec
+    ranker: Ranker
+    world: World
+    reveal: Reveal
+    measure: Measure
+    notes: tuple[str, ...]
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """All that the results depend on, as plain data."""
+        return self.spec.as_dict()
+
+
+def check_options(cls: type, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options that a class has and their defaults, or name one that it has not."""
+    known = options_of(cls)
+    for name in options:
+        check_choice(name, f"An option of {cls.__name__}", known or ["(none)"])
+    return known
+
+
+def data_folder() -> Path:
+    """Return where data sets lie: KEYHOLE_DATA, or shared/data beside the project."""
+    return Path(os.environ.get("KEYHOLE_DATA") or Path("..") / "shared" / "data")
+
+
+def _data_path(world: str) -> Path:
+    if not world.startswith(DATA_PREFIX):
+        return Path(world)
+    path = data_folder() / world.removeprefix(DATA_PREFIX)
+    if not path.exists():
+        raise DataMissing(f"{world.removeprefix(DATA_PREFIX)} is not in {data_folder()}.")
+    return path
+
+
+def _is_file(world: str) -> bool:
+    return world.startswith(DATA_PREFIX) or re.search(r"\.[ct]sv(\.\w+)?$", world) is not None
+
+
+def build_world(spec: GameSpec) -> tuple[World, list[str]]:
+    """Return the world of a description, and notes on it."""
+    options = dict(spec.world_options)
+    if not _is_file(spec.world):
+        if spec.world in _LIST_WORLDS:
+            raise InvalidInput(
+                f"world must be one fixed list, got {spec.world!r}, whose lists change with the "
+                f"query: rankers learn on it with keyhole.game.learn.learn."
+            )
+        known = [name for name in WORLDS if name not in (*_ARRAY_WORLDS, *_LIST_WORLDS)]
+        check_choice(spec.world, "world (a name, or a .csv file of people by items)", known)
+        cls = WORLDS[spec.world]
+        check_options(cls, options)
+        return cls(**({} if spec.items is None else {"n_items": spec.items}), **options), []
+    in_order = bool(options.pop("in_order", False))
+    for name in options:
+        check_choice(name, "An option of a world read from a file", _FILE_OPTIONS)
+    table = read_ratings(_data_path(spec.world), **options)
+    cls = Recorded if in_order else Ratings
+    world = cls(table.values, item_names=table.item_names)
+    if spec.items is not None and spec.items != world.n_items:
+        raise InvalidInput(
+            f"items must be {world.n_items}, the columns of {spec.world}, got {spec.items}."
+        )
+    notes = [f"{len(table.values)} people, {world.n_items} items from {spec.world}"]
+    if table.has_index:
+        notes.append("the first column names the people and is no item")
+    if table.n_dropped:
+        notes.append(f"{table.n_dropped} people left out: a rating is missing")
+    return world, notes
+
+
+def _build_ranker(spec: GameSpec, world: World, judged_by: Measure) -> tuple[Ranker, list[str]]:
+    cls = RANKERS[check_choice(spec.ranker, "ranker", RANKERS)]
+    options, notes = dict(spec.ranker_options), []
+    check_options(cls, options)
+    max_grade = max(world.max_grade, 1.0)
+    tuned_for: Measure | str = judged_by
+    if cls.needs_gain_per_item and not judged_by.is_gain_per_item(max_grade):
+        tuned_for = "DCG"
+        notes.append(
+            f"{spec.ranker} is tuned for DCG: it has no guarantee for {judged_by.label}, whose "
+            f"gains depend on the whole list"
+        )
+    if "n_chosen" in options_of(cls) and isinstance(world, Choices):
+        options.setdefault("n_chosen", world.n_chosen)
+    if cls is Fixed and "ranking" not in options:
+        options["ranking"] = best_fixed(
+            world, measure=judged_by, rounds=spec.rounds, seed=spec.seed
+        )
+        notes.append("fixed shows the best ranking in hindsight of the first run")
+    ranker = cls(
+        world.n_items,
+        **{
+            "horizon": spec.rounds,
+            "k": 1 if spec.top is None else spec.top,
+            "measure": tuned_for,
+            "max_grade": max_grade,
+            "seed": spec.seed,
+            **options,
+        },
+    )
+    return ranker, notes
+
+
+def _build_reveal(spec: GameSpec, ranker: Ranker) -> Reveal:
+    if spec.reveal is None and spec.top is None:
+        return Full() if ranker.depth == ranker.n_items else Top(max(ranker.depth, 1))
+    kind = "top" if spec.reveal is None else spec.reveal
+    name, _, option = kind.partition(":")
+    cls: Any = REVEALS[check_choice(name, "reveal", REVEALS)]
+    if cls is Top:
+        return Top(spec.top if spec.top is not None else ranker.depth)
+    return cls(option) if option else cls()
+
+
+def build(spec: GameSpec) -> BuiltGame:
+    """Return the objects that a description names, or raise with a sentence."""
+    check_integer(spec.rounds, "rounds", at_least=1)
+    world, world_notes = build_world(spec)
+    if spec.top is not None:
+        check_integer(spec.top, "top", at_least=1, at_most=world.n_items, bound="items=")
+    measure = named_measure(spec.measure, **spec.measure_options)
+    with warnings.catch_warnings(record=True) as caught:  # a reader of results wants them too
+        warnings.simplefilter("always")
+        ranker, ranker_notes = _build_ranker(spec, world, measure)
+    ranker_notes += [str(warning.message).rstrip(".") for warning in caught]
+    reveal = _build_reveal(spec, ranker)
+    return BuiltGame(spec, ranker, world, reveal, measure, (*world_notes, *ranker_notes))
+
+
+def play_game(game: BuiltGame, progress: Callable[[int], None] | None = None) -> Trace:
+    """Play what a description names."""
+    spec = game.spec
+    return play(
+        game.ranker,
+        game.world,
+        reveal=game.reveal,
+        measure=game.measure,
+        rounds=spec.rounds,
+        seed=spec.seed,
+        runs=spec.runs,
+        same_users=spec.same_users,
+        comparator=spec.comparator,
+        n_points=spec.points,
+        progress=progress,
+    )

@@ -1,0 +1,235 @@
+"""Learning on query-document lists, described by names and numbers."""
+
+import hashlib
+import math
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from keyhole.contracts import Measure, Reveal, World
+from keyhole.data import QuerySet, read_letor
+from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.game.learn import Learning, learn
+from keyhole.game.stream import LetorStream
+from keyhole.lab.kinds.games import (
+    DATA_PREFIX,
+    DataMissing,
+    check_fields,
+    check_options,
+    data_folder,
+)
+from keyhole.lab.results import Axes, Curve
+from keyhole.measures import measure as named_measure
+from keyhole.rankers.lists import CONTEXTUAL_RANKERS, ContextualRanker
+from keyhole.reveals import Top
+from keyhole.surrogates import SURROGATES, Surrogate
+from keyhole.surrogates import surrogate as named_surrogate
+from keyhole.threads import n_cores, play_runs
+from keyhole.worlds.generated import Graded, Separable
+from keyhole.worlds.queries import Queries
+
+_MEASURED = 1000
+"""Lists whose norms are measured where a world has no bound on them."""
+
+
+@dataclass(frozen=True)
+class ListSpec:
+    """A ranker that learns on lists, by names: nothing that is not plain data.
+
+    ``world`` is ``separable``, ``graded`` (with a ``shape`` among its options, or none),
+    ``data:FOLDER`` or the paths of LETOR files; ``greedy`` draws the lists that would have been
+    shown without exploring in place of those that were. A ``surrogate`` among the options of the
+    ranker is a name, or a mapping of its ``name`` and its own options.
+    """
+
+    ranker: str = "rtopk"
+    world: str | list[str] = "graded"
+    measure: str = "NDCG@10"
+    rounds: int = 100_000
+    top: int | None = None
+    runs: int = 1
+    seed: int = 0
+    greedy: bool = False
+    points: int = 200
+    ranker_options: dict[str, Any] = field(default_factory=dict)
+    world_options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def work(self) -> int:
+        """Number of lists to show, in all runs together."""
+        return self.rounds * self.runs
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the description as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, fields: dict[str, Any], where: str) -> "ListSpec":
+        """Return the description that a mapping holds, or name the field that it cannot have."""
+        return cls(**check_fields(fields, where, cls.__dataclass_fields__))
+
+    def on_files(self, files: list[Path]) -> "ListSpec":
+        """Return the same on the lists of some files."""
+        return replace(self, world=[str(path) for path in files], world_options={})
+
+
+@dataclass(frozen=True)
+class BuiltLists:
+    """The objects that a description names; ``data`` tells one set of lists from another."""
+
+    spec: ListSpec
+    world: World
+    measure: Measure
+    reveal: Reveal | None
+    data: str
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """All that the results depend on, as plain data."""
+        return {**self.spec.as_dict(), "data": self.data}
+
+    def ranker(self, run: int) -> ContextualRanker:
+        """Return the ranker of a run."""
+        spec = self.spec
+        return make_ranker(
+            spec.ranker, self.world, spec.ranker_options, top=spec.top, seed=spec.seed, run=run
+        )
+
+
+def row_norm(world: World | LetorStream) -> float:
+    """Return the largest norm of a document of a world of lists, as far as it is known."""
+    if isinstance(world, Queries | LetorStream):
+        return world.largest_norm
+    return world.row_norm if isinstance(world, Graded) else world.largest_norm(_MEASURED)  # type: ignore[attr-defined]
+
+
+def make_surrogate(given: str | dict[str, Any], world: World | LetorStream) -> Surrogate:
+    """Return a surrogate for the lists of a world, told their top grade where it can be.
+
+    ``given`` is its name, or a mapping of its ``name`` and its options.
+    """
+    options = {"name": given} if isinstance(given, str) else dict(given)
+    name = options.pop("name")
+    cls = SURROGATES[check_choice(name, "surrogate", SURROGATES)]
+    if "max_grade" in check_options(cls, options):
+        options = {"max_grade": max(math.ceil(world.max_grade), 1), **options}
+    return named_surrogate(name, **options)
+
+
+def make_ranker(
+    name: str,
+    world: World | LetorStream,
+    options: dict[str, Any],
+    *,
+    top: int | None = None,
+    seed: int,
+    run: int = 0,
+) -> ContextualRanker:
+    """Return a ranker for the lists of a world, told their grades and norms where it can be.
+
+    ``top`` documents are to be revealed of each list: it must be able to use them all.
+    """
+    cls = CONTEXTUAL_RANKERS[check_choice(name, "ranker", CONTEXTUAL_RANKERS)]
+    known, options = check_options(cls, options), dict(options)
+    if "surrogate" in known:
+        options["surrogate"] = make_surrogate(options.get("surrogate", known["surrogate"]), world)
+    if "max_grade" in known:
+        options.setdefault("max_grade", max(world.max_grade, 1.0))
+    if "row_norm" in known and "row_norm" not in options:
+        options["row_norm"] = row_norm(world)
+    if top is not None and "k" in known and options.setdefault("k", top) != top:
+        raise InvalidInput(
+            f"`k` of {cls.__name__} must be the top {top} shown, got {options['k']}."
+        )
+    ranker = cls(world.n_features, world.n_items, seed=seed, run=run, **options)
+    if top is not None and "k" not in known:
+        learns = "every document" if ranker.depth else "no document"
+        raise InvalidInput(
+            f"top must not be given for {cls.__name__}, which learns from the relevance of "
+            f"{learns}, got {top}."
+        )
+    return ranker
+
+
+def data_files(world: str) -> list[Path]:
+    """Return the LETOR files of ``data:FOLDER``, or raise that the data is not there."""
+    name = world.removeprefix(DATA_PREFIX)
+    files = sorted((data_folder() / name).glob("*.txt.gz"))
+    if not files:
+        raise DataMissing(f"{name} is not in {data_folder()}.")
+    return files
+
+
+@lru_cache(maxsize=1)  # all curves of a study learn on the same lists
+def _read(files: tuple[Path, ...], stamps: tuple[int, ...]) -> tuple[QuerySet, str]:
+    queries = read_letor(files, dtype=np.float32, normalise="minmax")
+    content = hashlib.sha256()
+    for array in (queries.features, queries.relevance, queries.starts):
+        content.update(np.ascontiguousarray(array).tobytes())
+    return queries, content.hexdigest()
+
+
+def _build_world(spec: ListSpec) -> tuple[World, str]:
+    options = dict(spec.world_options)
+    if spec.world == "separable":
+        check_options(Separable, options)
+        return Separable(**options), ""
+    if spec.world == "graded":
+        shape = options.pop("shape", None)
+        check_options(Graded, options)
+        return Graded(**options) if shape is None else Graded.like(shape, **options), ""
+    for name in options:
+        check_choice(name, "An option of lists read from files", ["(none)"])
+    if isinstance(spec.world, list):
+        files = [Path(name) for name in spec.world]
+    elif spec.world.startswith(DATA_PREFIX):
+        files = data_files(spec.world)
+    else:
+        known = ["separable", "graded", f"{DATA_PREFIX}FOLDER"]
+        check_choice(spec.world, "world of lists (or a list of LETOR files)", known)
+    stamps = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in files)
+    queries, content = _read(tuple(files), stamps)
+    return Queries(queries.features, queries.relevance, queries.starts), content
+
+
+def build_lists(spec: ListSpec) -> BuiltLists:
+    """Return the objects that a description names, or raise with a sentence."""
+    check_integer(spec.rounds, "rounds", at_least=1)
+    check_integer(spec.runs, "runs", at_least=1)
+    world, data = _build_world(spec)
+    reveal = None if spec.top is None else Top(spec.top)
+    built = BuiltLists(spec, world, named_measure(spec.measure), reveal, data)
+    built.ranker(0)  # what is wrong with its options is said before anything is played
+    return built
+
+
+def play_lists(label: str, lists: BuiltLists, report: Callable[[int], None] | None = None) -> Curve:
+    """Return the running mean of the lists shown, one run per row, played on all cores."""
+    spec = lists.spec
+
+    def play_run(run: int, tell: Callable[[int], None], stop: Event) -> Learning:
+        def told(n_rounds: int) -> None:
+            if stop.is_set():
+                raise CancelledError
+            tell(n_rounds)
+
+        return learn(
+            lists.ranker(run), lists.world, measure=lists.measure, reveal=lists.reveal,
+            rounds=spec.rounds, seed=spec.seed, n_points=spec.points, progress=told,
+        )  # fmt: skip
+
+    runs = play_runs(play_run, spec.runs, n_cores(), report)
+    totals = np.array([run.greedy if spec.greedy else run.shown for run in runs])
+    return Curve(label, runs[0].rounds, totals / runs[0].rounds)
+
+
+def list_axes(measure: str) -> Axes:
+    """Return the axes of running means of a measure."""
+    better = "lower is better" if named_measure(measure).is_loss else "higher is better"
+    return Axes("list t", "mean of the lists up to t", "round", "average_score", better, False)

@@ -1,0 +1,39 @@
+"""Rankers of query-document lists."""
+
+from keyhole.rankers.lists.base import ContextualRanker
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.kernel_perceptron import (
+    KernelMaxViolationPerceptron,
+    KernelSLAMPerceptron,
+)
+from keyhole.rankers.lists.perceptron import (
+    ClassificationPerceptron,
+    MaxViolationPerceptron,
+    SLAMPerceptron,
+)
+from keyhole.rankers.lists.plain import RandomLists
+from keyhole.rankers.lists.top_k import ContextualRTopK
+
+CONTEXTUAL_RANKERS: dict[str, type[ContextualRanker]] = {
+    "rtopk": ContextualRTopK,
+    "listnet": Descent,
+    "slam": SLAMPerceptron,
+    "max-violation": MaxViolationPerceptron,
+    "kernel-slam": KernelSLAMPerceptron,
+    "kernel-max-violation": KernelMaxViolationPerceptron,
+    "perceptron": ClassificationPerceptron,
+    "random": RandomLists,
+}
+
+__all__ = [
+    "CONTEXTUAL_RANKERS",
+    "ClassificationPerceptron",
+    "ContextualRTopK",
+    "ContextualRanker",
+    "Descent",
+    "KernelMaxViolationPerceptron",
+    "KernelSLAMPerceptron",
+    "MaxViolationPerceptron",
+    "RandomLists",
+    "SLAMPerceptron",
+]

@@ -1,0 +1,149 @@
+"""What the rankers of query-document lists share: a linear scorer that sorts by score."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole.contracts import Query, Ranker
+from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.sorting import sort_descending
+from keyhole.kernels.vectors import chain, linear_scores
+from keyhole.rankers.lists.steps import ADAGRAD, FIXED, POWER, Step, centre, descend
+from keyhole.surrogates.base import Surrogate, SurrogateWork, surrogate_work
+
+EVERYTHING = 2**31
+"""The depth of a ranker that must see the relevance of every document."""
+
+_STEPS = {"fixed": FIXED, "power": POWER, "adagrad": ADAGRAD}
+
+
+class LinearState(NamedTuple):
+    """The weights, and AdaGrad's sums of squares."""
+
+    weights: Any
+    squares: Any
+
+
+class LinearWork(NamedTuple):
+    """Scratch memory."""
+
+    scores: Any
+    centred: Any
+    rounded: Any
+    gradient: Any
+    relevance: Any
+    descent: Any
+    keys: Any
+    in_top: Any
+    order: Any
+    surrogate: SurrogateWork
+
+
+def linear_init(params: Any, n_items: int, n_features: int) -> LinearState:
+    """Return the state of a scorer that knows nothing."""
+    return LinearState(np.zeros(n_features), np.zeros(n_features))
+
+
+def linear_work(params: Any, n_items: int) -> LinearWork:
+    """Allocate the scratch memory for lists of up to ``n_items``."""
+    return LinearWork(
+        np.empty(n_items),
+        np.empty(n_items),
+        np.empty(params.n_features, np.float32),
+        np.empty(n_items),
+        np.empty(n_items),
+        np.empty(params.n_features),
+        np.empty(n_items),
+        np.zeros(n_items, np.bool_),
+        np.empty(n_items, np.int64),
+        surrogate_work(n_items),
+    )
+
+
+@kernel
+def score_list(params: Any, state: Any, features: Any, upcoming: Any, work: Any) -> None:
+    """Score the documents of a list."""
+    scores = work.scores[: features.shape[0]]
+    linear_scores(features, state.weights, work.rounded, upcoming, scores)
+
+
+@kernel
+def rank_greedily(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
+    """Sort the documents of a list by the scores they have been given."""
+    sort_descending(work.scores[: features.shape[0]], out, work.surrogate.sort)
+
+
+@kernel
+def step_down(params: Any, state: Any, draw: Any, features: Any, gradient: Any, work: Any) -> None:
+    """Step down a gradient by score, of the features as they are or less the mean of their list."""
+    if params.step.centred:
+        centre(gradient, gradient)
+    chain(features, gradient, work.descent)
+    descend(params.step, draw.round, work.descent, state.weights, state.squares)
+
+
+def centres(name: str, centred: bool, surrogate: Surrogate) -> bool:
+    """Return whether features must be centred, which some surrogates do not notice, or raise."""
+    if not isinstance(centred, bool):
+        raise InvalidInput(f"`centred` of {name} must be true or false, got {centred!r}.")
+    return centred and not surrogate.is_shift_invariant
+
+
+def step_of(
+    name: str,
+    step: str,
+    rate: float,
+    power: float,
+    row_norm: float,
+    radius: float | None,
+    centred: bool,
+) -> Step:
+    """Return the step that options describe, or raise.
+
+    Scores are the same for features divided by ``row_norm`` and weights multiplied by it; the
+    step is that of a game so scaled, in which no document has a norm above 1.
+    """
+    kind = _STEPS[check_choice(step, f"`step` of {name}", _STEPS)]
+    row_norm = check_number(row_norm, f"`row_norm` of {name}", above=0.0)
+    return Step(
+        kind,
+        check_number(rate, f"`rate` of {name}", above=0.0)
+        / (row_norm if kind == ADAGRAD else row_norm**2),
+        check_number(power, f"`power` of {name}", at_least=0.0),
+        math.inf if radius is None else check_number(radius, f"`radius` of {name}", above=0.0),
+        centred,
+    )
+
+
+class ContextualRanker(Ranker):
+    """A ranker of lists that change with the query, by a linear score of their documents.
+
+    Parameters
+    ----------
+    n_features
+        Number of features of a document.
+    n_items
+        Length of the longest list.
+    """
+
+    def __init__(self, n_features: int, n_items: int, *, seed: int = 0, run: int = 0) -> None:
+        super().__init__(n_items, seed=seed, run=run)
+        self.n_features = check_integer(
+            n_features, f"`n_features` of {type(self).__name__}", at_least=1
+        )
+
+    def features_of(self, query: Query) -> FloatArray:
+        features = query.features
+        if features is None or features.shape != (query.n_items, self.n_features):
+            raise InvalidInput(
+                f"`features` of the query must be {query.n_items} rows of {self.n_features}, got "
+                f"{None if features is None else features.shape}."
+            )
+        if query.n_items > self.n_items:
+            raise InvalidInput(
+                f"`n_items` of the query must be at most {self.n_items}, got {query.n_items}."
+            )
+        kind = np.float32 if features.dtype == np.float32 else np.float64
+        return np.ascontiguousarray(features, dtype=kind)

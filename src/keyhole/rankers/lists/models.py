@@ -1,0 +1,134 @@
+"""Scorers saved as plain arrays, and loaded to rank documents."""
+
+import io
+import zipfile
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.contracts import Ranker
+from keyhole.errors import FloatArray, InvalidInput, why_unreadable
+from keyhole.files import write_atomically
+from keyhole.kernels.vectors import linear_scores
+from keyhole.rankers.lists.similarity import (
+    SIMILARITIES,
+    Similarity,
+    similarity_scores,
+    similarity_work,
+)
+
+_NAMES = {kind: name for name, kind in SIMILARITIES.items()}
+
+
+def model_arrays(ranker: Ranker, state: dict[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return what must be kept of a ranker's state to score documents as it does, or raise."""
+    if "weights" in state:
+        return {"weights": state["weights"]}
+    if "support" in state:
+        n_used = min(int(state["added"][0]), len(state["coefficients"]))
+        form = ranker.params.form
+        return {
+            "support": state["support"][:n_used],
+            "coefficients": state["coefficients"][:n_used],
+            "norms": state["norms"][:n_used],
+            "kernel": np.array(_NAMES[form.kind]),
+            "gamma": np.array(form.gamma),
+            "degree": np.array(form.degree),
+        }
+    raise InvalidInput(f"{type(ranker).__name__} learns nothing, so it has no model to save.")
+
+
+def save_model(path: Path, ranker: Ranker, state: dict[str, Any], minmax: bool) -> None:
+    """Write a scorer as plain arrays; ``minmax`` says whether its features were normalised."""
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {**model_arrays(ranker, state), "minmax": np.array(minmax)}
+    np.savez_compressed(buffer, **arrays)
+    write_atomically(path, buffer.getvalue())
+
+
+@dataclass(frozen=True)
+class Model(ABC):
+    """A scorer of documents; features beyond those that documents have are 0."""
+
+    minmax: bool
+
+    @property
+    @abstractmethod
+    def n_features(self) -> int:
+        """The most features that a document may have."""
+
+    @abstractmethod
+    def scores(self, features: Any) -> FloatArray:
+        """Return the score of each document of a list."""
+
+
+@dataclass(frozen=True)
+class LinearModel(Model):
+    """Features times weights."""
+
+    weights: FloatArray
+
+    @property
+    def n_features(self) -> int:
+        return len(self.weights)
+
+    def scores(self, features: Any) -> FloatArray:
+        out = np.empty(len(features))
+        weights = self.weights[: features.shape[1]]
+        linear_scores(features, weights, weights.astype(np.float32), features[:0], out)
+        return out
+
+
+@dataclass(frozen=True)
+class KernelModel(Model):
+    """A sum of similarities to support vectors."""
+
+    support: FloatArray
+    coefficients: FloatArray
+    norms: FloatArray
+    form: Similarity
+
+    @property
+    def n_features(self) -> int:
+        return self.support.shape[1]
+
+    def scores(self, features: Any) -> FloatArray:
+        n_items, n_features = features.shape
+        out = np.empty(n_items)
+        similarity_scores(
+            self.form,
+            np.ascontiguousarray(self.support[:, :n_features]),
+            self.coefficients,
+            self.norms,
+            features,
+            out,
+            similarity_work(n_features, n_items),
+        )
+        return out
+
+
+def load_model(path: Path) -> Model:
+    """Return a scorer that :func:`save_model` wrote."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            minmax = bool(arrays["minmax"])
+            if "support" not in arrays:
+                return LinearModel(minmax, np.ascontiguousarray(arrays["weights"]))
+            form = Similarity(
+                SIMILARITIES[str(arrays["kernel"])], float(arrays["gamma"]), int(arrays["degree"])
+            )
+            support, coefficients, norms = (
+                np.ascontiguousarray(arrays[name], dtype=np.float64)
+                for name in ("support", "coefficients", "norms")
+            )
+            if support.ndim != 2 or not coefficients.shape == norms.shape == support.shape[:1]:
+                raise ValueError("a support vector must have one coefficient and one norm")
+            return KernelModel(minmax, support, coefficients, norms, form)
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InvalidInput(
+            f"{path} must be a model saved by keyhole learn: {why_unreadable(error)}."
+        ) from None

@@ -1,0 +1,1 @@
+"""What only tests and studies of the theory need: adversaries, constants, coverage."""

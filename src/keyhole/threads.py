@@ -1,0 +1,46 @@
+"""How many cores there are, and runs played on all of them."""
+
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from threading import Event
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def n_cores() -> int:
+    """Return the number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def play_runs(
+    play_run: Callable[[int, Callable[[int], None], Event], T],
+    runs: int,
+    n_threads: int,
+    progress: Callable[[int], None] | None,
+) -> list[T]:
+    """Return what runs 0, 1, ... leave, played in threads.
+
+    ``play_run`` takes the number of the run, what to call with the rounds it has played, and an
+    event after which it should end: an interrupt, or another run's error.
+    """
+    stop = Event()
+    tell = progress or (lambda _: None)
+    if n_threads == 1 or runs == 1:
+        return [play_run(run, tell, stop) for run in range(runs)]
+    steps: deque[int] = deque()  # threads note what they played, this one tells
+    with ThreadPoolExecutor(n_threads) as pool:
+        futures = [pool.submit(play_run, run, steps.append, stop) for run in range(runs)]
+        try:
+            pending = set(futures)
+            while pending:
+                done, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
+                tell(sum(steps.popleft() for _ in range(len(steps))))
+                if any(future.exception() for future in done):
+                    break
+        finally:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+        return [future.result() for future in futures]
