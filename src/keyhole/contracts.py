@@ -82,13 +82,30 @@ def nothing_to_prepare(params: Any, state: Any, features: Any, upcoming: Any, wo
     """Leave the scratch memory as it is."""
 
 
+class Seen(NamedTuple):
+    """What a round showed and what was revealed of it: all that ``update`` learns from.
+
+    ``draw`` is where the random numbers of that round are drawn, ``features`` its list,
+    ``ranking[p]`` the item at position ``p`` and ``values[p]`` its relevance, NaN where it was
+    hidden; ``explored`` and ``propensity`` are what ``rank`` returned.
+    """
+
+    draw: Any
+    features: Any
+    ranking: Any
+    explored: bool
+    propensity: float
+    values: Any
+
+
 class RankerKernel(NamedTuple):
     """The explicit half of a ranker: two functions that allocate and two compiled ones.
 
     ``init(params, n_items, n_features) -> state`` (a NamedTuple of arrays);
     ``work(params, n_items) -> work`` (scratch memory no result depends on);
     ``rank(params, state, draw, features, out, work) -> (explored, propensity)``;
-    ``update(params, state, draw, features, ranking, explored, propensity, values, work)``.
+    ``update(params, state, seen, work)``, where ``seen`` is what was shown and revealed
+    (:class:`Seen`).
     Only ``update`` may write to the state. A ranker of query-document lists also has
     ``greedy(params, state, features, out, work)``: what it would show if it did not explore.
     What these need in common ``prepare(params, state, features, upcoming, work)`` works out. It is
@@ -197,17 +214,15 @@ class Ranker(ABC):
         check_relevance(values[~np.isnan(values)], "revealed relevance")
         work = self._scratch(n_items)
         self.kernel.prepare(self.params, self.state, features, features[:0], work)
-        self.kernel.update(
-            self.params,
-            self.state,
+        seen = Seen(
             self.draw(check_round(impression.round)),
             features,
             ranking,
             impression.explored,
             impression.propensity,
             values,
-            work,
         )
+        self.kernel.update(self.params, self.state, seen, work)
         self.next_round = max(self.next_round, impression.round + 1)
 
     def state_dict(self) -> dict[str, NDArray[Any]]:

@@ -63,10 +63,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         {"measure": "NDCG", "power": 0.5, "by_loss": True},
     ],
     "kernel-slam": [
-        {"kernel": "rbf", "gamma": 3.0},
-        {"kernel": "polynomial", "degree": 3, "budget": N_ITEMS, "rate": 0.5},
+        {"similarity": "rbf", "gamma": 3.0},
+        {"similarity": "polynomial", "degree": 3, "budget": N_ITEMS, "rate": 0.5},
     ],
-    "kernel-max-violation": [{"kernel": "linear"}, {"kernel": "rbf", "budget": 9}],
+    "kernel-max-violation": [{"similarity": "linear"}, {"similarity": "rbf", "budget": 9}],
     "perceptron": [{}],
     "random": [{}],
 }

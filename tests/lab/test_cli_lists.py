@@ -12,7 +12,7 @@ from keyhole.contracts import Feedback, Query
 from keyhole.data import read_letor
 from keyhole.lab.kinds.games import data_folder
 from keyhole.rankers.lists import KernelMaxViolationPerceptron
-from keyhole.rankers.lists.models import KernelModel, load_model, save_model
+from keyhole.rankers.lists.models import SimilarityModel, load_model, save_model
 
 
 def run(*arguments, code=0):
@@ -83,7 +83,7 @@ def test_learn_then_rank_with_a_kernel(ring, tmp_path):
     learn = ["--ranker", "kernel-slam", "--set", "ranker.budget=500", "--passes", 30, "--raw"]
     run("learn", ring / "train.txt", *learn, "--model", model, "--json")
     scorer = load_model(model)
-    assert isinstance(scorer, KernelModel)
+    assert isinstance(scorer, SimilarityModel)
     assert scorer.n_features == 3
     assert len(scorer.support) == len(scorer.coefficients) < 500
     rankings = json.loads(run("rank", ring / "train.txt", "--model", model, "--json").stdout)
@@ -95,7 +95,7 @@ def test_learn_then_rank_with_a_kernel(ring, tmp_path):
 def test_saved_kernels_score_as_the_ranker_does(tmp_path):
     numbers = np.random.default_rng(0)
     for kernel in ("rbf", "polynomial", "linear"):
-        ranker = KernelMaxViolationPerceptron(4, 7, kernel=kernel, budget=9)
+        ranker = KernelMaxViolationPerceptron(4, 7, similarity=kernel, budget=9)
         for _ in range(30):
             query = Query(7, numbers.random((7, 4)))
             impression = ranker.rank(query)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from keyhole import RTopK, Top
 from keyhole.bounds.blocks import expected_block_estimate, n_cells
-from keyhole.contracts import no_features
+from keyhole.contracts import Seen, no_features
 from keyhole.kernels.draw import Draw
 
 FAILURE = 1e-6
@@ -39,10 +39,8 @@ class Table:
     def round(self, draw: Draw, relevance) -> bool:
         explored, propensity = self.rank(draw)
         self.reveal.kernel.reveal(self.reveal.params, draw, relevance, self.ranking, self.values)
-        self.kernel.update(
-            self.params, self.state, draw, self.features, self.ranking, explored, propensity,
-            self.values, self.work,
-        )  # fmt: skip
+        seen = Seen(draw, self.features, self.ranking, explored, propensity, self.values)
+        self.kernel.update(self.params, self.state, seen, self.work)
         return explored
 
 

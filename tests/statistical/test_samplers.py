@@ -9,40 +9,30 @@ P(|mean - p| > e) <= 2 exp(-2 n e^2), union over all that is compared; each test
 import itertools
 import math
 
-import numba
 import numpy as np
 import pytest
 
+from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import Draw
-from keyhole.rankers.fixed.subroutines import (
-    FTPL,
-    PLACKETT_LUCE,
-    QUICKSORT,
-    REVERSE_PLACKETT_LUCE,
-    proposal_work,
-    propose,
-)
+from keyhole.rankers.fixed.subroutines import SUBROUTINES, proposal_work
 
-SAMPLERS = {
-    "plackett-luce": PLACKETT_LUCE,
-    "quicksort": QUICKSORT,
-    "reverse-plackett-luce": REVERSE_PLACKETT_LUCE,
-}
+SAMPLERS = [name for name in SUBROUTINES if name != "ftpl"]
 FAILURE = 1e-6
 
 
-def _sample(sampler, rate, scores, seed, rankings, work):
-    for row in range(rankings.shape[0]):
-        propose(sampler, rate, scores, Draw(seed, 0, row), rankings[row], work)
+def _sampling(propose):
+    def sample(rate, scores, seed, rankings, work):
+        for row in range(rankings.shape[0]):
+            propose(rate, scores, Draw(seed, 0, row), rankings[row], work)
+
+    return sample
 
 
-sample_all = numba.njit(_sample)
-
-
-def rankings_of(sampler: int, w, n_draws: int, *, seed: int = 0, rate: float = 1.0):
+def rankings_of(sampler: str, w, n_draws: int, *, seed: int = 0, rate: float = 1.0):
     scores = np.array(w, dtype=np.float64) / rate
     rankings = np.empty((n_draws, len(scores)), np.int64)
-    sample_all(sampler, rate, scores, seed, rankings, proposal_work(len(scores)))
+    sample_all = assemble(_sampling, SUBROUTINES[sampler].propose)
+    sample_all(rate, scores, seed, rankings, proposal_work(len(scores)))
     assert (np.sort(rankings, axis=1) == np.arange(len(scores))).all()
     return rankings
 
@@ -76,7 +66,7 @@ CASES = [
 def test_pair_marginals(name, kind, n_items, n_draws):
     """P(u before v) = sigmoid(w_u - w_v)."""
     w = weights(kind, n_items)
-    rankings = rankings_of(SAMPLERS[name], w, n_draws)
+    rankings = rankings_of(name, w, n_draws)
     places = np.empty_like(rankings)
     np.put_along_axis(places, rankings, np.arange(n_items)[None], axis=1)
     pairs = np.array(list(itertools.combinations(range(n_items), 2)))
@@ -92,14 +82,14 @@ def test_pair_marginals(name, kind, n_items, n_draws):
 
 
 def test_rate_multiplies_the_scores():
-    for sampler in (FTPL, *SAMPLERS.values()):
+    for sampler in SUBROUTINES:
         w = np.array([0.5, -0.25, 0.0, 0.75])
         expected = rankings_of(sampler, w, 100)
         assert (rankings_of(sampler, w, 100, rate=0.5) == expected).all()
 
 
 def test_draws_of_other_rounds_and_seeds_differ():
-    for sampler in (FTPL, *SAMPLERS.values()):
+    for sampler in SUBROUTINES:
         first = rankings_of(sampler, np.zeros(6), 200)
         assert len(np.unique(first, axis=0)) > 100
         assert (first != rankings_of(sampler, np.zeros(6), 200, seed=1)).any(axis=1).sum() > 100
@@ -178,7 +168,7 @@ def test_whole_law(name, w):
     n_draws = 200_000
     law = LAWS[name](w)
     assert sum(law.values()) == pytest.approx(1.0, abs=1e-12)
-    error = largest_error(frequencies(rankings_of(SAMPLERS[name], w, n_draws)), law)
+    error = largest_error(frequencies(rankings_of(name, w, n_draws)), law)
     bound = hoeffding(n_draws, len(law))
     print(f"{name}, w={w}: {len(law)} rankings, largest error {error:.5f}, bound {bound:.5f}")
     assert error <= bound
@@ -189,7 +179,7 @@ def test_the_three_laws_differ(w):
     """A8: same pairs, other rankings; so no sampler can be taken for another."""
     n_draws = 200_000
     laws = {name: law(w) for name, law in LAWS.items()}
-    drawn = {name: frequencies(rankings_of(SAMPLERS[name], w, n_draws)) for name in SAMPLERS}
+    drawn = {name: frequencies(rankings_of(name, w, n_draws)) for name in SAMPLERS}
     # All 2^(m!) events at once: P(TV(empirical, law) > e) <= 2^(m!) exp(-2 n e^2).
     n_events = 2.0 ** len(laws["quicksort"])
     slack = math.sqrt(math.log(n_events / FAILURE) / (2 * n_draws))
@@ -235,7 +225,7 @@ def test_ftpl_law(w):
     n_draws = 200_000
     law = ftpl_law(w)
     assert sum(law.values()) == pytest.approx(1.0, abs=1e-12)
-    drawn = frequencies(rankings_of(FTPL, w, n_draws, rate=0.02))
+    drawn = frequencies(rankings_of("ftpl", w, n_draws, rate=0.02))
     error = largest_error(drawn, law)
     bound = hoeffding(n_draws, len(law))
     print(f"ftpl, w={w}: largest error {error:.5f}, bound {bound:.5f}")

@@ -46,8 +46,8 @@ def rank(params, state, draw, features, out, work):
     return False, 1.0
 
 
-def update(params, state, draw, features, ranking, explored, propensity, values, work):
-    state.sums[ranking[:2]] += 0.25 * values[:2]
+def update(params, state, seen, work):
+    state.sums[seen.ranking[:2]] += 0.25 * seen.values[:2]
 
 
 class Tally(Ranker):
@@ -147,10 +147,10 @@ def test_scratch_memory_is_scratch():
         out[:] = np.roll(out, shift)
         return False, 1.0
 
-    def leaving(params, state, draw, features, ranking, explored, propensity, values, work):
+    def leaving(params, state, seen, work):
         work.keys[:] = 1.0
 
-    def leftover_of_rank(params, state, draw, f, ranking, explored, propensity, values, work):
+    def leftover_of_rank(params, state, seen, work):
         state.extra[0] += work.keys[0]
 
     check = of_rankers.check_work_is_scratch
@@ -159,27 +159,27 @@ def test_scratch_memory_is_scratch():
 
 
 def test_hidden_values_stay_hidden():
-    def curious(params, state, draw, features, ranking, explored, propensity, values, work):
-        state.extra[0] += values[2]
+    def curious(params, state, seen, work):
+        state.extra[0] += seen.values[2]
 
     broken(of_rankers.check_hidden_stays_hidden, "a hidden value got in", tally(update=curious))
 
 
 def test_states_hold_everything():
-    seen: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
 
-    def remembers(params, state, draw, features, ranking, explored, propensity, values, work):
-        update(params, state, draw, features, ranking, explored, propensity, values, work)
-        seen[id(state.sums)] += 1
+    def remembers(params, state, seen, work):
+        update(params, state, seen, work)
+        counts[id(state.sums)] += 1
 
     def by_memory(params, state, draw, features, out, work):
         rank(params, state, draw, features, out, work)
-        out[:] = np.roll(out, seen[id(state.sums)])
+        out[:] = np.roll(out, counts[id(state.sums)])
         return False, 1.0
 
-    def writes(params, state, draw, features, ranking, explored, propensity, values, work):
-        seen[id(state.sums)] += 1
-        state.extra[0] = seen[id(state.sums)]
+    def writes(params, state, seen, work):
+        counts[id(state.sums)] += 1
+        state.extra[0] = counts[id(state.sums)]
 
     class Careless(Tally):
         def load_state_dict(self, arrays):
@@ -198,10 +198,10 @@ def test_feedback_may_be_late(interpreted):
         last[:] = [draw.round]
         return rank(params, state, draw, features, out, work)
 
-    def impatient(params, state, draw, features, ranking, explored, propensity, values, work):
+    def impatient(params, state, seen, work):
         state.extra[0] += last[0]
 
-    def endless(params, state, draw, features, ranking, explored, propensity, values, work):
+    def endless(params, state, seen, work):
         state.extra[0] = np.inf
 
     check = of_rankers.check_late_feedback
@@ -210,7 +210,7 @@ def test_feedback_may_be_late(interpreted):
 
 
 def test_items_are_exchangeable():
-    def by_index(params, state, draw, features, ranking, explored, propensity, values, work):
+    def by_index(params, state, seen, work):
         state.sums[0] += 0.5
 
     def first_of_ties(params, state, draw, features, out, work):

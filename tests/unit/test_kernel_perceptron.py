@@ -56,13 +56,15 @@ def _xor(x):
     [
         (
             SLAMPerceptron(20, 20, rate=1.0),
-            KernelSLAMPerceptron(20, 20, rate=1.0, kernel="linear", budget=4000),
+            KernelSLAMPerceptron(20, 20, rate=1.0, similarity="linear", budget=4000),
         ),
         (
             SLAMPerceptron(20, 20, row_norm=9.0, max_grade=4),
-            KernelSLAMPerceptron(20, 20, row_norm=9.0, max_grade=4, kernel="linear", budget=20_000),
+            KernelSLAMPerceptron(
+                20, 20, row_norm=9.0, max_grade=4, similarity="linear", budget=20_000
+            ),
         ),
-        (MaxViolationPerceptron(20, 20), KernelMaxViolationPerceptron(20, 20, kernel="linear")),
+        (MaxViolationPerceptron(20, 20), KernelMaxViolationPerceptron(20, 20, similarity="linear")),
     ],
     ids=["slam", "slam at the default rate", "max-violation"],
 )
@@ -89,7 +91,7 @@ def test_kernels_learn_what_no_linear_score_can(rule):
         return _play(cls(2, 10, **options), lists)[1][-150:].mean()
 
     assert max(late(SLAMPerceptron, rate=0.1), late(MaxViolationPerceptron)) < 0.85
-    for options in ({"kernel": "rbf", "gamma": 2.0}, {"kernel": "polynomial"}):
+    for options in ({"similarity": "rbf", "gamma": 2.0}, {"similarity": "polynomial"}):
         for score in (
             late(KernelSLAMPerceptron, rate=0.1, **options),
             late(KernelMaxViolationPerceptron, **options),
@@ -100,8 +102,8 @@ def test_kernels_learn_what_no_linear_score_can(rule):
 @pytest.mark.parametrize(
     "ranker",
     [
-        KernelSLAMPerceptron(2, 10, kernel="rbf", rate=0.1, gamma=2.0, budget=2000),
-        KernelMaxViolationPerceptron(2, 10, kernel="polynomial"),
+        KernelSLAMPerceptron(2, 10, similarity="rbf", rate=0.1, gamma=2.0, budget=2000),
+        KernelMaxViolationPerceptron(2, 10, similarity="polynomial"),
     ],
     ids=["slam", "max-violation"],
 )
@@ -130,8 +132,8 @@ def test_the_support_stops_growing_where_the_kernel_separates(ranker):
 @pytest.mark.parametrize(
     "ranker",
     [
-        KernelSLAMPerceptron(2, 10, kernel="rbf", gamma=2.0, rate=0.1, budget=10),
-        KernelMaxViolationPerceptron(2, 10, kernel="rbf", gamma=2.0, budget=6),
+        KernelSLAMPerceptron(2, 10, similarity="rbf", gamma=2.0, rate=0.1, budget=10),
+        KernelMaxViolationPerceptron(2, 10, similarity="rbf", gamma=2.0, budget=6),
     ],
     ids=["slam", "max-violation"],
 )
@@ -176,7 +178,7 @@ def _reference(ranker, options, lists, phi):
 @pytest.mark.parametrize("kernel", ["linear", "polynomial", "rbf"])
 @pytest.mark.parametrize("cls", [KernelSLAMPerceptron, KernelMaxViolationPerceptron])
 def test_scores_and_removals_are_those_of_a_plain_reference(cls, kernel):
-    options = {"kernel": kernel, "gamma": 1.5, "degree": 3, "row_norm": 1.3}
+    options = {"similarity": kernel, "gamma": 1.5, "degree": 3, "row_norm": 1.3}
     slam = cls is KernelSLAMPerceptron
     ranker = cls(2, 5, budget=13, **options)
     phi = surrogate("slam", measure="NDCG@10") if slam else surrogate("max_violation")
@@ -209,7 +211,7 @@ def test_bad_options_are_one_sentence():
         with pytest.raises(InvalidInput, match=sentence):
             KernelMaxViolationPerceptron(2, 10, **options)
     with pytest.raises(UnknownName, match="Did you mean 'rbf'"):
-        KernelMaxViolationPerceptron(2, 10, kernel="rbff")
+        KernelMaxViolationPerceptron(2, 10, similarity="rbff")
     assert KernelSLAMPerceptron(2, 1500).budget == 1500
 
 
@@ -220,8 +222,8 @@ from keyhole.contracts import Feedback, Query
 from keyhole.rankers.lists import KernelMaxViolationPerceptron, KernelSLAMPerceptron
 digest = hashlib.sha256()
 for ranker in (
-    KernelSLAMPerceptron(9, 6, kernel="rbf", budget=40),
-    KernelMaxViolationPerceptron(9, 6, kernel="polynomial", degree=3, budget=16),
+    KernelSLAMPerceptron(9, 6, similarity="rbf", budget=40),
+    KernelMaxViolationPerceptron(9, 6, similarity="polynomial", degree=3, budget=16),
 ):
     numbers = np.random.default_rng(5)
     for _ in range(40):

@@ -248,7 +248,7 @@ def test_kernel_slam_perceptron(kernel):
     rate = 1 / (4 * largest * 2 * 3 * math.log2(3))
     for budget in (200, 9):
         ranker = KernelSLAMPerceptron(
-            N_FEATURES, LONGEST, kernel=kernel, row_norm=NORM, measure="NDCG@2", max_grade=2,
+            N_FEATURES, LONGEST, similarity=kernel, row_norm=NORM, measure="NDCG@2", max_grade=2,
             budget=budget, **options,
         )  # fmt: skip
         assert ranker.rate == pytest.approx(rate, rel=1e-12)
@@ -269,7 +269,7 @@ def test_kernel_slam_perceptron(kernel):
 def test_kernel_max_violation_perceptron(kernel):
     similarity, options, _ = KERNELS[kernel]
     ranker = KernelMaxViolationPerceptron(
-        N_FEATURES, LONGEST, kernel=kernel, row_norm=NORM, budget=11, **options
+        N_FEATURES, LONGEST, similarity=kernel, row_norm=NORM, budget=11, **options
     )
     reference = Supports(similarity, 1.0, worst_pair, induced("NDCG@10"), 11)
     same_lists(ranker, reference, stream()[:60])
@@ -286,7 +286,7 @@ def test_kernel_defaults():
     assert rate == pytest.approx(1 / (4 * 7 * math.log2(8)), rel=1e-12)
     kernels: Any = (
         ({}, lambda x, y: math.exp(-4 * ((x - y) ** 2).sum())),
-        ({"kernel": "polynomial"}, lambda x, y: (1 + 4 * x @ y) ** 2),
+        ({"similarity": "polynomial"}, lambda x, y: (1 + 4 * x @ y) ** 2),
     )
     for options, similarity in kernels:
         for make, gradient in (

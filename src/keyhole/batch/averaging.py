@@ -29,21 +29,11 @@ def _averaged_init(params: Any, n_items: int, n_features: int) -> AveragedState:
 
 
 def _adding(update: Any) -> Callable[..., None]:
-    def add_and_update(
-        params: Any,
-        state: Any,
-        draw: Any,
-        features: Any,
-        ranking: Any,
-        explored: bool,
-        propensity: float,
-        values: Any,
-        work: Any,
-    ) -> None:
+    def add_and_update(params: Any, state: Any, seen: Any, work: Any) -> None:
         for column in range(state.total.shape[0]):
             state.total[column] += state.weights[column]
         state.count[0] += 1.0
-        update(params, state, draw, features, ranking, explored, propensity, values, work)
+        update(params, state, seen, work)
 
     return add_and_update
 

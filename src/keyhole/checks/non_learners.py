@@ -16,11 +16,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from keyhole.contracts import Query, Ranker, RankerKernel
 from keyhole.errors import FloatArray, check_choice, check_number
-from keyhole.kernels.compiled import assemble
+from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import scalar
 
-_RANDOM, _FIXED, _IDLE, _CONTRARY = range(4)
-KINDS = {"random": _RANDOM, "fixed": _FIXED, "idle": _IDLE, "contrary": _CONTRARY}
 _SHUFFLE = 15
 """The use of the draws of random rankings: none of the rankers' own."""
 
@@ -28,51 +26,65 @@ T = TypeVar("T")
 
 
 class NonLearnerParams(NamedTuple):
-    """The settings of the learner, how it fails to learn, and the largest relevance."""
+    """The settings of the learner, and the largest relevance."""
 
     learner: Any
-    kind: int
     max_grade: float
 
 
-def _rank_by(rank: Any) -> Callable[..., tuple[bool, float]]:
+@kernel
+def _as_learnt(draw: Any, out: Any) -> None:
+    """Leave the ranking as the learner would show it."""
+
+
+@kernel
+def _in_order(draw: Any, out: Any) -> None:
+    for position in range(out.shape[0]):
+        out[position] = position
+
+
+@kernel
+def _shuffled(draw: Any, out: Any) -> None:
+    _in_order(draw, out)
+    for last in range(out.shape[0] - 1, 0, -1):
+        other = int(scalar(draw, draw.round, _SHUFFLE, last) * (last + 1))
+        out[last], out[other] = out[other], out[last]
+
+
+def _rank_by(rank: Any, replace: Any) -> Callable[..., tuple[bool, float]]:
     def rank_unlearnt(
         params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
     ) -> tuple[bool, float]:
         explored, propensity = rank(params.learner, state, draw, features, out, work)
-        if params.kind in (_RANDOM, _FIXED):
-            for position in range(out.shape[0]):
-                out[position] = position
-        if params.kind == _RANDOM:
-            for last in range(out.shape[0] - 1, 0, -1):
-                other = int(scalar(draw, draw.round, _SHUFFLE, last) * (last + 1))
-                out[last], out[other] = out[other], out[last]
+        replace(draw, out)
         return explored, propensity
 
     return rank_unlearnt
 
 
-def _update_by(update: Any) -> Callable[..., None]:
-    def update_unlearnt(
-        params: Any,
-        state: Any,
-        draw: Any,
-        features: Any,
-        ranking: Any,
-        explored: bool,
-        propensity: float,
-        values: Any,
-        work: Any,
-    ) -> None:
-        if params.kind != _CONTRARY:
-            return
-        for position in range(values.shape[0]):
-            values[position] = params.max_grade - values[position]
-        update(params.learner, state, draw, features, ranking, explored, propensity, values, work)
-        for position in range(values.shape[0]):  # they are not ours
-            values[position] = params.max_grade - values[position]
+@kernel
+def _learn_nothing(params: Any, state: Any, seen: Any, work: Any) -> None:
+    pass
 
-    return update_unlearnt
+
+def _opposite_of(update: Any) -> Callable[..., None]:
+    def update_contrarily(params: Any, state: Any, seen: Any, work: Any) -> None:
+        for position in range(seen.values.shape[0]):
+            seen.values[position] = params.max_grade - seen.values[position]
+        update(params.learner, state, seen, work)
+        for position in range(seen.values.shape[0]):  # they are not ours
+            seen.values[position] = params.max_grade - seen.values[position]
+
+    return update_contrarily
+
+
+KINDS: dict[str, Callable[..., None]] = {
+    "random": _shuffled,
+    "fixed": _in_order,
+    "idle": _as_learnt,
+    "contrary": _as_learnt,
+}
+"""What the learner's ranking is replaced by, and ``contrary`` alone is told anything."""
 
 
 def _greedy_by(greedy: Any) -> Callable[..., None]:
@@ -114,7 +126,7 @@ class NonLearner(Ranker):
         super().__init__(learner.n_items, seed=learner.seed, run=learner.run)
         self.learner, self.kind, self.n_features = learner, kind, learner.n_features
         self.max_grade = learner.max_grade
-        own = learner.kernel
+        own, replace = learner.kernel, KINDS[check_choice(kind, "`kind` of NonLearner", KINDS)]
 
         def init(params: Any, n_items: int, n_features: int) -> Any:
             return own.init(params.learner, n_items, n_features)
@@ -125,14 +137,13 @@ class NonLearner(Ranker):
         self.kernel = RankerKernel(
             init,
             work,
-            assemble(_rank_by, own.rank),
-            assemble(_update_by, own.update),
+            assemble(_rank_by, own.rank, replace),
+            assemble(_opposite_of, own.update) if kind == "contrary" else _learn_nothing,
             None if own.greedy is None else assemble(_greedy_by, own.greedy),
             assemble(_prepare_by, own.prepare),
         )
         self.params = NonLearnerParams(
             learner.params,
-            KINDS[check_choice(kind, "`kind` of NonLearner", KINDS)],
             check_number(max_grade, "`max_grade` of NonLearner", above=0.0),
         )
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.checks.base import SEED, a_relabelling, name_of, require, same
-from keyhole.contracts import Feedback, Impression, Ranker, Reveal, World
+from keyhole.contracts import Feedback, Impression, Ranker, Reveal, Seen, World
 from keyhole.errors import FeedbackTooSmall, IntArray, InvalidInput
 from keyhole.game.learn import learn
 from keyhole.game.log import Log, replay
@@ -233,10 +233,8 @@ def check_items_are_exchangeable(ranker: Ranker, world: World, rounds: int) -> N
             f"Relabelling items must relabel the rankings of {name_of(ranker)}; round {t} differs.",
         )
         plain.update(impression, feedback)
-        renamed.kernel.update(
-            renamed.params, renamed.state, draw, features, shown, explored, propensity,
-            feedback.values, work,
-        )  # fmt: skip
+        seen = Seen(draw, features, shown, explored, propensity, feedback.values)
+        renamed.kernel.update(renamed.params, renamed.state, seen, work)
 
 
 def check_too_little_is_refused(ranker: Ranker, world: World, rounds: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.contracts import Measure, Ranker, Reveal, World, measure_work
+from keyhole.contracts import Measure, Ranker, Reveal, Seen, World, measure_work
 from keyhole.errors import FloatArray, IntArray, check_integer, check_seed
 from keyhole.game.play import check_game, checkpoints_of
 from keyhole.kernels.compiled import assemble, kernel
@@ -82,9 +82,8 @@ def _list_loop(
                 board.totals[1] += score(measure_params, gains, offset, norm, best)
             else:
                 board.totals[1] += shown
-            update(
-                ranker_params, state, draw, features, ranking, explored, propensity, values, work
-            )
+            seen = Seen(draw, features, ranking, explored, propensity, values)
+            update(ranker_params, state, seen, work)
             if t + 1 == checkpoints[cursor]:
                 board.shown[cursor] = board.totals[0]
                 board.greedy[cursor] = board.totals[1]

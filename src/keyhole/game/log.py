@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from keyhole.contracts import Feedback, Impression, Query, Ranker, no_features
+from keyhole.contracts import Feedback, Impression, Query, Ranker, Seen, no_features
 from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput, why_unreadable
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
@@ -106,17 +106,15 @@ def _log_loop(prepare: Any, update: Any) -> Callable[..., None]:
             first, end = log.starts[row], log.starts[row + 1]
             features = log.features[first:end]
             prepare(params, state, features, features[:0], work)
-            update(
-                params,
-                state,
+            seen = Seen(
                 Draw(log.seed, stream, log.rounds[row]),
                 features,
                 log.rankings[first:end],
                 log.explored[row],
                 log.propensities[row],
                 log.values[first:end],
-                work,
             )
+            update(params, state, seen, work)
 
     return update_all
 

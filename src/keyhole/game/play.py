@@ -17,6 +17,7 @@ from keyhole.contracts import (
     MeasureKernel,
     Ranker,
     Reveal,
+    Seen,
     World,
     measure_work,
     no_features,
@@ -101,9 +102,8 @@ def _round_loop(
             relevance_of(world_params, Draw(seed, world_stream, t), relevance)
             explored, propensity = rank(ranker_params, state, draw, features, ranking, work)
             reveal(reveal_params, Draw(seed, reveal_stream, t), relevance, ranking, values)
-            update(
-                ranker_params, state, draw, features, ranking, explored, propensity, values, work
-            )
+            seen = Seen(draw, features, ranking, explored, propensity, values)
+            update(ranker_params, state, seen, work)
             offset, norm = prepare(measure_params, relevance, gains, scratch)
             total += score(measure_params, gains, offset, norm, ranking)
             observe(comparator_params, gains, offset, norm, sums)

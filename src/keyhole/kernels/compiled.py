@@ -69,18 +69,20 @@ def _mark(identity: str) -> str:
 
 
 @cache
-def assemble(factory: Callable[..., F], *kernels: Callable[..., Any]) -> F:
+def assemble(factory: Callable[..., F], *kernels: Callable[..., Any], inline: bool = False) -> F:
     """Compile the function that ``factory`` makes of some kernels.
 
     It is cached on disk if all of them have names that last, as the package's own have.
+    ``inline``: it is a kernel that every round calls, to be inlined as those of :func:`kernel` are.
     """
+    flags = {"forceinline": True} if inline else {}
     names = tuple(_lasting_name(part) for part in (factory, *kernels))
     lasting = tuple(name for name in names if name is not None)
     if len(lasting) < len(names):
-        return _compile(factory(*kernels), None)
+        return _compile(factory(*kernels), None, **flags)
     function, identity = factory(*kernels), f"{lasting[0]}({', '.join(lasting[1:])})"
     function.__name__ += _mark(identity)
     function.__qualname__ += _mark(identity)
-    compiled = _compile(function, lasting)
+    compiled = _compile(function, lasting, **flags)
     _assembled[compiled] = identity
     return compiled

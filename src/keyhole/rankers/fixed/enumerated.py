@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.contracts import Measure
 from keyhole.errors import IntArray
-from keyhole.kernels.compiled import rare_kernel
+from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniform
 
 LARGEST_LIST = 7
@@ -46,6 +46,17 @@ def exponential_weights(rate: float, losses: Any, out: Any) -> None:
         total += out[action]
     for action in range(losses.shape[0]):
         out[action] /= total
+
+
+@kernel
+def show_least_loss(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
+    """Show the ranking whose loss so far is least: what exponential weights tend to."""
+    least = 0
+    for action in range(state.losses.shape[0]):
+        if state.losses[action] < state.losses[least]:
+            least = action
+    for position in range(out.shape[0]):
+        out[position] = params.rankings[least, position]
 
 
 @rare_kernel

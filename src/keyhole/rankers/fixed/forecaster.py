@@ -30,6 +30,7 @@ from keyhole.rankers.fixed.enumerated import (
     exponential_weights,
     grades_up_to,
     sample_ranking,
+    show_least_loss,
 )
 from keyhole.rankers.fixed.subroutines import NOISE
 
@@ -111,29 +112,19 @@ def _find_set(params: Any, ranking: Any) -> int:
 
 
 @kernel
-def _update(
-    params: Any,
-    state: Any,
-    draw: Any,
-    features: Any,
-    ranking: Any,
-    explored: bool,
-    propensity: float,
-    values: Any,
-    work: Any,
-) -> None:
-    if not enter_epoch(params.epochs, draw.round, state.clock, state.losses):
+def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
+    if not enter_epoch(params.epochs, seen.draw.round, state.clock, state.losses):
         return
     k = params.sets.shape[1]
     for position in range(k):
-        work.relevance[ranking[position]] = values[position]
-    shown = _find_set(params, ranking)
+        work.relevance[seen.ranking[position]] = seen.values[position]
+    shown = _find_set(params, seen.ranking)
     pattern = 0
     for place in range(k):
         grade = int(work.relevance[params.sets[shown, place]])
         pattern = pattern * params.n_grades + min(grade, params.n_grades - 1)
     for action in range(state.losses.shape[0]):
-        state.losses[action] += params.coefficients[action, shown, pattern] / propensity
+        state.losses[action] += params.coefficients[action, shown, pattern] / seen.propensity
 
 
 def loss_coefficients(
@@ -195,7 +186,7 @@ class Forecaster(FixedListRanker):
 top 1: no ranker learns it from that feedback (closest fit is off by 0.056).
     """
 
-    kernel = RankerKernel(_init, _work, _rank, _update)
+    kernel = RankerKernel(_init, _work, _rank, _update, show_least_loss)
 
     def __init__(
         self,

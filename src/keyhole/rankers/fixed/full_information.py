@@ -1,5 +1,6 @@
 """A5 and A8: the learners that see the relevance of every item."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
@@ -7,7 +8,8 @@ import numpy as np
 from keyhole.bounds import choices, ftpl
 from keyhole.contracts import RankerKernel
 from keyhole.errors import InvalidInput, check_choice, check_number
-from keyhole.kernels.compiled import kernel
+from keyhole.kernels.compiled import assemble, kernel
+from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import (
     Epochs,
     FixedListRanker,
@@ -20,10 +22,9 @@ from keyhole.rankers.fixed.base import (
 )
 from keyhole.rankers.fixed.subroutines import (
     SUBROUTINES,
-    Problem,
     ProposalWork,
+    TunedFor,
     proposal_work,
-    propose,
 )
 
 
@@ -31,7 +32,6 @@ class FullInformationParams(NamedTuple):
     """Settings of a full-information learner."""
 
     epochs: Epochs
-    sampler: int
     exponential: bool
 
 
@@ -57,36 +57,32 @@ def _work(params: Any, n_items: int) -> FullInformationWork:
     return FullInformationWork(np.zeros(n_items), proposal_work(n_items))
 
 
-@kernel
-def _rank(
-    params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
-) -> tuple[bool, float]:
-    epoch = epoch_of(params.epochs, draw.round)
-    scores = state.scores if epoch == state.clock[0] else work.zeros
-    propose(params.sampler, params.epochs.rates[epoch], scores, draw, out, work.proposal)
-    return False, np.nan
+def _rank_by(propose: Any) -> Callable[..., tuple[bool, float]]:
+    def rank(
+        params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
+    ) -> tuple[bool, float]:
+        epoch = epoch_of(params.epochs, draw.round)
+        scores = state.scores if epoch == state.clock[0] else work.zeros
+        propose(params.epochs.rates[epoch], scores, draw, out, work.proposal)
+        return False, np.nan
+
+    return rank
 
 
 @kernel
-def _update(
-    params: Any,
-    state: Any,
-    draw: Any,
-    features: Any,
-    ranking: Any,
-    explored: bool,
-    propensity: float,
-    values: Any,
-    work: Any,
-) -> None:
-    if not enter_epoch(params.epochs, draw.round, state.clock, state.scores):
+def _greedy(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
+    sort_descending(state.scores, out, work.proposal.sort)
+
+
+@kernel
+def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
+    if not enter_epoch(params.epochs, seen.draw.round, state.clock, state.scores):
         return
-    for position in range(ranking.shape[0]):
-        state.scores[ranking[position]] += gain_of(values[position], params.exponential)
+    for position in range(seen.ranking.shape[0]):
+        state.scores[seen.ranking[position]] += gain_of(seen.values[position], params.exponential)
 
 
 class _FullInformation(FixedListRanker):
-    kernel = RankerKernel(_init, _work, _rank, _update)
     needs_gain_per_item: ClassVar[bool] = True
 
     def _set_up(
@@ -96,7 +92,7 @@ class _FullInformation(FixedListRanker):
         eps_scale = check_number(eps_scale, f"`eps_scale` of {name}", above=0.0)
         rate = None if rate is None else check_number(rate, f"`rate` of {name}", above=0.0)
         chosen = SUBROUTINES[subroutine]
-        problem = Problem(
+        facts = TunedFor(
             self.n_items,
             self.n_items,
             1,
@@ -106,12 +102,14 @@ class _FullInformation(FixedListRanker):
         )
 
         def tune(length: int) -> Tuning:
-            best = chosen.rate(problem, length) if rate is None else rate
+            best = chosen.rate(facts, length) if rate is None else rate
             return Tuning(rate=best / eps_scale)
 
         table = epochs(self.horizon, tune)
         self.rate = float(table.rates[0])
-        self.params = FullInformationParams(table, chosen.sampler, self.measure.exponential_gain)
+        rank = assemble(_rank_by, chosen.propose, inline=True)
+        self.kernel = RankerKernel(_init, _work, rank, _update, _greedy)
+        self.params = FullInformationParams(table, self.measure.exponential_gain)
 
     @property
     def depth(self) -> int:

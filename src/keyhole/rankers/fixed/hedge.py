@@ -24,6 +24,7 @@ from keyhole.rankers.fixed.enumerated import (
     exponential_weights,
     largest_range,
     sample_ranking,
+    show_least_loss,
 )
 from keyhole.rankers.fixed.subroutines import NOISE
 
@@ -81,21 +82,11 @@ def _rank(
 
 
 def _update_by(prepare: Any, score: Any) -> Callable[..., None]:
-    def update(
-        params: Any,
-        state: Any,
-        draw: Any,
-        features: Any,
-        ranking: Any,
-        explored: bool,
-        propensity: float,
-        values: Any,
-        work: Any,
-    ) -> None:
-        if not enter_epoch(params.epochs, draw.round, state.clock, state.losses):
+    def update(params: Any, state: Any, seen: Any, work: Any) -> None:
+        if not enter_epoch(params.epochs, seen.draw.round, state.clock, state.losses):
             return
-        for position in range(ranking.shape[0]):
-            work.relevance[ranking[position]] = values[position]
+        for position in range(seen.ranking.shape[0]):
+            work.relevance[seen.ranking[position]] = seen.values[position]
         offset, norm = prepare(params.measure, work.relevance, work.gains, work.measure)
         for action in range(state.losses.shape[0]):
             state.losses[action] += params.sign * score(
@@ -144,7 +135,7 @@ class Hedge(FixedListRanker):
         table = epochs(self.horizon, tune)
         self.rate = float(table.rates[0])
         update = assemble(_update_by, *self.measure.kernel)
-        self.kernel = RankerKernel(_init, _work, _rank, update)
+        self.kernel = RankerKernel(_init, _work, _rank, update, show_least_loss)
         self.params = HedgeParams(
             table,
             rankings,

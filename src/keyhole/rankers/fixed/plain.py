@@ -53,17 +53,14 @@ def _show(
 
 
 @kernel
-def _ignore(
-    params: Any,
-    state: Any,
-    draw: Any,
-    features: Any,
-    ranking: Any,
-    explored: bool,
-    propensity: float,
-    values: Any,
-    work: Any,
-) -> None:
+def _in_order(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
+    """Nothing has been learnt, and ties go to the lowest index."""
+    for item in range(out.shape[0]):
+        out[item] = item
+
+
+@kernel
+def _ignore(params: Any, state: Any, seen: Any, work: Any) -> None:
     pass
 
 
@@ -76,7 +73,7 @@ class Random(FixedListRanker):
     [0, 1, 2, 3, 4]
     """
 
-    kernel = RankerKernel(_init, _work, _shuffle, _ignore)
+    kernel = RankerKernel(_init, _work, _shuffle, _ignore, _in_order)
     params = RandomParams()
 
     @property

@@ -1,6 +1,7 @@
 """A4: RTop-kF, ranking a fixed list from the relevance of its top k items."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from keyhole.bounds import blocks, choices, ftpl
 from keyhole.contracts import RankerKernel
 from keyhole.errors import InvalidInput, check_choice, check_integer, check_number
-from keyhole.kernels.compiled import kernel, rare_kernel
+from keyhole.kernels.compiled import assemble, kernel, rare_kernel
 from keyhole.kernels.draw import scalar, uniforms_of
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import (
@@ -22,10 +23,9 @@ from keyhole.rankers.fixed.base import (
 )
 from keyhole.rankers.fixed.subroutines import (
     SUBROUTINES,
-    Problem,
     ProposalWork,
+    TunedFor,
     proposal_work,
-    propose,
 )
 
 _TIMES, _CELLS, _ITEMS, _REST = 0, 1, 2, 3
@@ -37,7 +37,6 @@ class RTopKParams(NamedTuple):
     k: int
     n_cells: int
     epochs: Epochs
-    sampler: int
     exponential: bool
     random_partition: bool
     random_rest: bool
@@ -190,21 +189,31 @@ def _scores_in_force(state: Any, epoch: int, out: Any) -> None:
         out[item] = total if epoch == state.clock[0] else 0.0
 
 
+def _rank_by(propose: Any) -> Callable[..., tuple[bool, float]]:
+    def rank(
+        params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
+    ) -> tuple[bool, float]:
+        cell = _cell_now(params, draw, work)
+        first, epoch = work.header[2], work.header[4]
+        scores = state.scores
+        if first > state.clock[1]:
+            _scores_in_force(state, epoch, work.scores)
+            scores = work.scores
+        propose(params.epochs.rates[epoch], scores, draw, out, work.proposal)
+        if cell < 0:
+            return False, np.nan
+        _explore(params, draw, cell, out, work)
+        return True, 1.0 / (work.header[3] - first)
+
+    return rank
+
+
 @kernel
-def _rank(
-    params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
-) -> tuple[bool, float]:
-    cell = _cell_now(params, draw, work)
-    first, epoch = work.header[2], work.header[4]
-    scores = state.scores
-    if first > state.clock[1]:
-        _scores_in_force(state, epoch, work.scores)
-        scores = work.scores
-    propose(params.sampler, params.epochs.rates[epoch], scores, draw, out, work.proposal)
-    if cell < 0:
-        return False, np.nan
-    _explore(params, draw, cell, out, work)
-    return True, 1.0 / (work.header[3] - first)
+def _greedy(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
+    """Sort by all that has been seen in this epoch, the pending block included."""
+    for item in range(out.shape[0]):
+        work.keys[item] = state.scores[item] + state.pending[item]
+    sort_descending(work.keys, out, work.proposal.sort)
 
 
 @kernel
@@ -224,19 +233,9 @@ def _learn(params: Any, state: Any, draw: Any, ranking: Any, values: Any, work: 
 
 
 @kernel
-def _update(
-    params: Any,
-    state: Any,
-    draw: Any,
-    features: Any,
-    ranking: Any,
-    explored: bool,
-    propensity: float,
-    values: Any,
-    work: Any,
-) -> None:
-    if explored:
-        _learn(params, state, draw, ranking, values, work)
+def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
+    if seen.explored:
+        _learn(params, state, seen.draw, seen.ranking, seen.values, work)
 
 
 class RTopK(FixedListRanker):
@@ -289,7 +288,6 @@ class RTopK(FixedListRanker):
     True
     """
 
-    kernel = RankerKernel(_init, _work, _rank, _update)
     needs_gain_per_item: ClassVar[bool] = True
 
     def __init__(
@@ -313,7 +311,7 @@ class RTopK(FixedListRanker):
         check_choice(partition, "`partition` of RTopK", ("random", "fixed"))
         check_choice(rest, "`rest` of RTopK", ("exploit", "random"))
         self.eps_scale = check_number(eps_scale, "`eps_scale` of RTopK", above=0.0)
-        self.problem = Problem(
+        self.problem = TunedFor(
             self.n_items,
             self.k,
             blocks.n_cells(self.n_items, self.k),
@@ -331,11 +329,12 @@ class RTopK(FixedListRanker):
             )
         table = epochs(self.horizon, self._tune)
         self.n_blocks, self.rate = int(table.n_blocks[0]), float(table.rates[0])
+        rank = assemble(_rank_by, self.subroutine.propose, inline=True)
+        self.kernel = RankerKernel(_init, _work, rank, _update, _greedy)
         self.params = RTopKParams(
             self.k,
             self.problem.n_cells,
             table,
-            self.subroutine.sampler,
             self.measure.exponential_gain,
             partition == "random",
             rest == "random",

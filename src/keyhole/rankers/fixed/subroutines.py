@@ -5,6 +5,7 @@ see everything, and RTop-kF, which feeds them block estimates.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,8 +16,6 @@ from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import gumbels, uniform, uniforms
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
 
-FTPL, PLACKETT_LUCE, QUICKSORT, REVERSE_PLACKETT_LUCE = 0, 1, 2, 3
-
 _LARGEST_EXPONENT = 700.0
 
 # Uses of the ranker's draws; other files of the package take numbers below NOISE.
@@ -24,7 +23,7 @@ NOISE, COINS = 16, 17
 
 
 class ProposalWork(NamedTuple):
-    """Scratch memory of :func:`propose`; no result depends on its content."""
+    """Scratch memory of the samplers; no result depends on its content."""
 
     keys: Any
     stack: Any
@@ -39,8 +38,11 @@ def proposal_work(n_items: int) -> ProposalWork:
 
 
 @rare_kernel
-def _quicksort(rate: float, scores: Any, draw: Any, out: Any, work: ProposalWork) -> None:
-    """Algorithm 2 of [Ai]; the pivot of a part is its item of least priority, hence uniform."""
+def quicksort(rate: float, scores: Any, draw: Any, out: Any, work: ProposalWork) -> None:
+    """Sort with a coin for each comparison, item by pivot: Algorithm 2 of [Ai].
+
+    The pivot of a part is its item of least priority, hence uniform.
+    """
     priorities, stack, spare = work.keys, work.stack, work.sort.spare
     uniforms(draw, NOISE, priorities)
     for item in range(out.shape[0]):
@@ -80,27 +82,39 @@ def _quicksort(rate: float, scores: Any, draw: Any, out: Any, work: ProposalWork
 
 
 @kernel
-def propose(
-    sampler: int, rate: float, scores: Any, draw: Any, out: Any, work: ProposalWork
-) -> None:
-    """Draw a ranking from the law of a sampler given ``rate * scores``."""
-    if sampler == QUICKSORT:
-        _quicksort(rate, scores, draw, out, work)
-        return
+def _sort_with_noise(rate: float, scores: Any, sign: float, out: Any, work: ProposalWork) -> None:
+    """Sort ``rate * scores`` plus or minus the noise that the keys hold."""
     keys = work.keys
-    if sampler == FTPL:
-        uniforms(draw, NOISE, keys)
-    else:
-        gumbels(draw, NOISE, keys)
-    # Reversing a Plackett-Luce draw for -w is sorting w less Gumbel noise.
-    sign = -1.0 if sampler == REVERSE_PLACKETT_LUCE else 1.0
     for item in range(out.shape[0]):
         keys[item] = rate * scores[item] + sign * keys[item]
     sort_descending(keys, out, work.sort)
 
 
+@kernel
+def perturbed_leader(rate: float, scores: Any, draw: Any, out: Any, work: ProposalWork) -> None:
+    """Sort scores plus uniform noise."""
+    uniforms(draw, NOISE, work.keys)
+    _sort_with_noise(rate, scores, 1.0, out, work)
+
+
+@kernel
+def plackett_luce(rate: float, scores: Any, draw: Any, out: Any, work: ProposalWork) -> None:
+    """Draw items one by one in proportion to e^w, which is to sort w plus Gumbel noise."""
+    gumbels(draw, NOISE, work.keys)
+    _sort_with_noise(rate, scores, 1.0, out, work)
+
+
+@kernel
+def reverse_plackett_luce(
+    rate: float, scores: Any, draw: Any, out: Any, work: ProposalWork
+) -> None:
+    """Reverse a Plackett-Luce draw for -w, which is to sort w less Gumbel noise."""
+    gumbels(draw, NOISE, work.keys)
+    _sort_with_noise(rate, scores, -1.0, out, work)
+
+
 @dataclass(frozen=True)
-class Problem:
+class TunedFor:
     """What the theory's tuning depends on."""
 
     n_items: int
@@ -111,36 +125,49 @@ class Problem:
     spread: float
 
 
+def _ftpl_rate(facts: TunedFor, n_updates: float) -> float:
+    return ftpl.best_epsilon(facts.constants, n_updates)
+
+
+def _ftpl_blocks(facts: TunedFor, rounds: float) -> float:
+    return ftpl.best_n_blocks(facts.constants, facts.n_cells, rounds)
+
+
+def _choice_rate(facts: TunedFor, n_updates: float) -> float:
+    return choices.best_rate(facts.n_items, n_updates, facts.spread) / facts.largest_gain
+
+
+def _choice_blocks(facts: TunedFor, rounds: float) -> float:
+    return choices.best_n_blocks(facts.n_items, facts.k, facts.n_cells, rounds, facts.spread)
+
+
 @dataclass(frozen=True)
 class Subroutine:
-    """A sampler with the tuning its theory gives."""
+    """A sampler with the tuning its theory gives.
 
-    sampler: int
+    ``propose(rate, scores, draw, out, work)`` draws a ranking from its law given ``rate * scores``;
+    ``rate`` is the best factor of the scores for some number of updates, ``n_blocks`` the best
+    number of blocks for some number of rounds, before rounding.
+    """
+
+    propose: Callable[..., None]
     summary: str
-
-    def rate(self, problem: Problem, n_updates: float) -> float:
-        """Return the factor of the scores for ``n_updates`` updates."""
-        if self.sampler == FTPL:
-            return ftpl.best_epsilon(problem.constants, n_updates)
-        rate = choices.best_rate(problem.n_items, n_updates, problem.spread)
-        return rate / problem.largest_gain
-
-    def n_blocks(self, problem: Problem, rounds: float) -> float:
-        """Return the best number of blocks, before rounding."""
-        if self.sampler == FTPL:
-            return ftpl.best_n_blocks(problem.constants, problem.n_cells, rounds)
-        return choices.best_n_blocks(
-            problem.n_items, problem.k, problem.n_cells, rounds, problem.spread
-        )
+    rate: Callable[[TunedFor, float], float] = _choice_rate
+    n_blocks: Callable[[TunedFor, float], float] = _choice_blocks
 
 
 SUBROUTINES: dict[str, Subroutine] = {
-    "ftpl": Subroutine(FTPL, "follow the perturbed leader: sort scores plus uniform noise"),
-    "plackett-luce": Subroutine(
-        PLACKETT_LUCE, "OnlineRank, items drawn one by one in proportion to e^w"
+    "ftpl": Subroutine(
+        perturbed_leader,
+        "follow the perturbed leader: sort scores plus uniform noise",
+        _ftpl_rate,
+        _ftpl_blocks,
     ),
-    "quicksort": Subroutine(QUICKSORT, "OnlineRank, QuickSort with a coin for each comparison"),
+    "plackett-luce": Subroutine(
+        plackett_luce, "OnlineRank, items drawn one by one in proportion to e^w"
+    ),
+    "quicksort": Subroutine(quicksort, "OnlineRank, QuickSort with a coin for each comparison"),
     "reverse-plackett-luce": Subroutine(
-        REVERSE_PLACKETT_LUCE, "OnlineRank, items drawn from the bottom up"
+        reverse_plackett_luce, "OnlineRank, items drawn from the bottom up"
     ),
 }

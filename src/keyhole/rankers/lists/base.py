@@ -1,22 +1,21 @@
 """What the rankers of query-document lists share: a linear scorer that sorts by score."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from keyhole.contracts import Query, Ranker
 from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
-from keyhole.kernels.compiled import kernel
+from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.kernels.vectors import chain, linear_scores
-from keyhole.rankers.lists.steps import ADAGRAD, FIXED, POWER, Step, centre, descend
+from keyhole.rankers.lists.steps import STEPS, Step, centre, project
 from keyhole.surrogates.base import Surrogate, SurrogateWork, surrogate_work
 
 EVERYTHING = 2**31
 """The depth of a ranker that must see the relevance of every document."""
-
-_STEPS = {"fixed": FIXED, "power": POWER, "adagrad": ADAGRAD}
 
 
 class LinearState(NamedTuple):
@@ -75,13 +74,23 @@ def rank_greedily(params: Any, state: Any, features: Any, out: Any, work: Any) -
     sort_descending(work.scores[: features.shape[0]], out, work.surrogate.sort)
 
 
-@kernel
-def step_down(params: Any, state: Any, draw: Any, features: Any, gradient: Any, work: Any) -> None:
-    """Step down a gradient by score, of the features as they are or less the mean of their list."""
-    if params.step.centred:
-        centre(gradient, gradient)
-    chain(features, gradient, work.descent)
-    descend(params.step, draw.round, work.descent, state.weights, state.squares)
+def _down_by(step: Any) -> Callable[..., None]:
+    def step_down(params: Any, state: Any, seen: Any, gradient: Any, work: Any) -> None:
+        if params.step.centred:
+            centre(gradient, gradient)
+        chain(seen.features, gradient, work.descent)
+        step(params.step, seen.draw.round, work.descent, state.weights, state.squares)
+        project(params.step.radius, state.weights)
+
+    return step_down
+
+
+def step_kernel(name: str, step: str) -> Callable[..., None]:
+    """Return what steps down a gradient by score, or raise where a step has no such name.
+
+    Features count as they are, or less the mean of their list.
+    """
+    return assemble(_down_by, STEPS[check_choice(step, f"`step` of {name}", STEPS)], inline=True)
 
 
 def centres(name: str, centred: bool, surrogate: Surrogate) -> bool:
@@ -105,12 +114,10 @@ def step_of(
     Scores are the same for features divided by ``row_norm`` and weights multiplied by it; the
     step is that of a game so scaled, in which no document has a norm above 1.
     """
-    kind = _STEPS[check_choice(step, f"`step` of {name}", _STEPS)]
     row_norm = check_number(row_norm, f"`row_norm` of {name}", above=0.0)
     return Step(
-        kind,
         check_number(rate, f"`rate` of {name}", above=0.0)
-        / (row_norm if kind == ADAGRAD else row_norm**2),
+        / (row_norm if step == "adagrad" else row_norm**2),
         check_number(power, f"`power` of {name}", at_least=0.0),
         math.inf if radius is None else check_number(radius, f"`radius` of {name}", above=0.0),
         centred,

@@ -13,7 +13,7 @@ from keyhole.rankers.lists.base import (
     linear_work,
     rank_greedily,
     score_list,
-    step_down,
+    step_kernel,
     step_of,
 )
 from keyhole.rankers.lists.steps import Step, centre
@@ -45,27 +45,17 @@ def by_item(ranking: Any, values: Any, out: Any) -> None:
         out[ranking[position]] = values[position]
 
 
-def _update_by(gradient_of: Any) -> Callable[..., None]:
-    def update(
-        params: Any,
-        state: Any,
-        draw: Any,
-        features: Any,
-        ranking: Any,
-        explored: bool,
-        propensity: float,
-        values: Any,
-        work: Any,
-    ) -> None:
-        n_items = ranking.shape[0]
+def _update_by(gradient_of: Any, step_down: Any) -> Callable[..., None]:
+    def update(params: Any, state: Any, seen: Any, work: Any) -> None:
+        n_items = seen.ranking.shape[0]
         scores, relevance = work.scores[:n_items], work.relevance[:n_items]
         gradient = work.gradient[:n_items]
         if params.step.centred:
             scores = work.centred[:n_items]
             centre(work.scores[:n_items], scores)
-        by_item(ranking, values, relevance)
+        by_item(seen.ranking, seen.values, relevance)
         gradient_of(params.surrogate, scores, relevance, gradient, work.surrogate)
-        step_down(params, state, draw, features, gradient, work)
+        step_down(params, state, seen, gradient, work)
 
     return update
 
@@ -131,7 +121,7 @@ class Descent(ContextualRanker):
         self.surrogate = named_surrogate(surrogate)
         centred = centres(name, centred, self.surrogate)
         self.max_grade = self.surrogate.max_grade
-        update = assemble(_update_by, self.surrogate.kernel.gradient)
+        update = assemble(_update_by, self.surrogate.kernel.gradient, step_kernel(name, step))
         self.kernel = RankerKernel(
             linear_init, linear_work, show_greedily, update, rank_greedily, score_list
         )

@@ -13,11 +13,11 @@ from keyhole.rankers.lists.base import EVERYTHING, ContextualRanker, rank_greedi
 from keyhole.rankers.lists.gradient import by_item, show_greedily
 from keyhole.rankers.lists.perceptron import induced_loss
 from keyhole.rankers.lists.similarity import (
-    Similarity,
+    SimilarityParams,
     SimilarityWork,
     copy_norm,
+    scores_kernel,
     similarity_of,
-    similarity_scores,
     similarity_work,
 )
 from keyhole.surrogates import SLAM, Surrogate
@@ -33,7 +33,7 @@ class KernelParams(NamedTuple):
     n_features: int
     budget: int
     rate: float
-    form: Similarity
+    similarity: SimilarityParams
     surrogate: Any
     measure: MeasureParams
 
@@ -76,19 +76,20 @@ def _work(params: Any, n_items: int) -> SupportWork:
     )
 
 
-@kernel
-def _score_list(params: Any, state: Any, features: Any, upcoming: Any, work: Any) -> None:
-    """Score the documents of a list."""
-    count = min(state.added[0], params.budget)
-    similarity_scores(
-        params.form,
-        state.support[:count],
-        state.coefficients[:count],
-        state.norms[:count],
-        features,
-        work.scores[: features.shape[0]],
-        work.similarity,
-    )
+def _score_by(similarity_scores: Any) -> Callable[..., None]:
+    def score_list(params: Any, state: Any, features: Any, upcoming: Any, work: Any) -> None:
+        count = min(state.added[0], params.budget)
+        similarity_scores(
+            params.similarity,
+            state.support[:count],
+            state.coefficients[:count],
+            state.norms[:count],
+            features,
+            work.scores[: features.shape[0]],
+            work.similarity,
+        )
+
+    return score_list
 
 
 @kernel
@@ -102,31 +103,21 @@ def _add(params: Any, state: Any, features: Any, item: int, coefficient: float, 
 
 
 def _update_by(gradient_of: Any, prepare: Any, score: Any) -> Callable[..., None]:
-    def update(
-        params: Any,
-        state: Any,
-        draw: Any,
-        features: Any,
-        ranking: Any,
-        explored: bool,
-        propensity: float,
-        values: Any,
-        work: Any,
-    ) -> None:
-        n_items = ranking.shape[0]
+    def update(params: Any, state: Any, seen: Any, work: Any) -> None:
+        n_items = seen.ranking.shape[0]
         scores, relevance = work.scores[:n_items], work.relevance[:n_items]
         gradient, gains = work.gradient[:n_items], work.gains[:n_items]
-        by_item(ranking, values, relevance)
+        by_item(seen.ranking, seen.values, relevance)
         offset, norm = prepare(params.measure, relevance, gains, work.surrogate)
-        if score(params.measure, gains, offset, norm, ranking) == 0.0:
+        if score(params.measure, gains, offset, norm, seen.ranking) == 0.0:
             return
         gradient_of(params.surrogate, scores, relevance, gradient, work.surrogate)
         # By position, so that what is removed later does not depend on how items are numbered.
         for position in range(n_items):
-            item = ranking[position]
+            item = seen.ranking[position]
             if gradient[item] != 0.0:
                 coefficient = -params.rate * gradient[item]
-                _add(params, state, features, item, coefficient, work.similarity)
+                _add(params, state, seen.features, item, coefficient, work.similarity)
 
     return update
 
@@ -139,14 +130,16 @@ class _KernelPerceptron(ContextualRanker):
         measure: str | Measure,
         rate: float,
         chosen: Surrogate,
-        form: Similarity,
+        similarity: tuple[str, SimilarityParams],
         budget: int | None,
         per_mistake: int,
     ) -> None:
         name = type(self).__name__
         loss = induced_loss(name, measure)
         update = assemble(_update_by, chosen.kernel.gradient, *loss.kernel)
-        self.kernel = RankerKernel(_init, _work, show_greedily, update, rank_greedily, _score_list)
+        self.similarity, of_documents = similarity
+        score_list = assemble(_score_by, scores_kernel(self.similarity))
+        self.kernel = RankerKernel(_init, _work, show_greedily, update, rank_greedily, score_list)
         self.rate = rate
         self.budget = check_integer(
             max(_BUDGET, per_mistake) if budget is None else budget,
@@ -157,7 +150,7 @@ class _KernelPerceptron(ContextualRanker):
             self.n_features,
             self.budget,
             rate,
-            form,
+            of_documents,
             chosen.params(self.n_items),
             loss.params(self.n_items),
         )
@@ -174,7 +167,7 @@ class KernelSLAMPerceptron(_KernelPerceptron):
     ----------
     n_features, n_items, seed, run
         See :class:`~keyhole.rankers.lists.base.ContextualRanker`.
-    kernel, gamma, degree
+    similarity, gamma, degree
         K(x, y): ``rbf`` exp(-gamma |x - y|^2), ``polynomial`` (1 + gamma x.y)^degree, or
         ``linear`` x.y, of documents divided by ``row_norm``. The smaller gamma, the
         further a document's relevance tells of others.
@@ -204,7 +197,7 @@ class KernelSLAMPerceptron(_KernelPerceptron):
 
     Examples
     --------
-    >>> KernelSLAMPerceptron(5, 20, measure="AP", kernel="polynomial").budget
+    >>> KernelSLAMPerceptron(5, 20, measure="AP", similarity="polynomial").budget
     1000
     >>> KernelSLAMPerceptron(5, 20, budget=8)
     Traceback (most recent call last):
@@ -218,7 +211,7 @@ vectors at a time, must be an integer of at least 20, got 8.
         n_features: int,
         n_items: int,
         *,
-        kernel: str = "rbf",
+        similarity: str = "rbf",
         gamma: float = 4.0,
         degree: int = 2,
         budget: int | None = None,
@@ -232,12 +225,12 @@ vectors at a time, must be an integer of at least 20, got 8.
         super().__init__(n_features, n_items, seed=seed, run=run)
         name = type(self).__name__
         given = named_measure(measure)
-        form, largest = similarity_of(name, kernel, gamma, degree, row_norm)
+        form, largest = similarity_of(name, similarity, gamma, degree, row_norm)
         max_grade = check_number(max_grade, f"`max_grade` of {name}", above=0.0)
         slam = SLAM(measure=given.label)
         best = 1.0 / (4.0 * largest * slam.mistake_scale(self.n_items, max_grade=max_grade))
         rate = best if rate is None else check_number(rate, f"`rate` of {name}", above=0.0)
-        self._set_up(given, rate, slam, form, budget, per_mistake=self.n_items)
+        self._set_up(given, rate, slam, (similarity, form), budget, per_mistake=self.n_items)
 
 
 class KernelMaxViolationPerceptron(_KernelPerceptron):
@@ -247,7 +240,7 @@ class KernelMaxViolationPerceptron(_KernelPerceptron):
     ----------
     n_features, n_items, seed, run
         See :class:`~keyhole.rankers.lists.base.ContextualRanker`.
-    kernel, gamma, degree, row_norm, budget
+    similarity, gamma, degree, row_norm, budget
         See :class:`KernelSLAMPerceptron`.
     measure
         What mistakes are counted in: NDCG, NDCG@n or AP.
@@ -263,7 +256,7 @@ class KernelMaxViolationPerceptron(_KernelPerceptron):
     --------
     >>> import numpy as np
     >>> from keyhole.contracts import Feedback, Query
-    >>> ranker = KernelMaxViolationPerceptron(1, 3, kernel="rbf", budget=10)
+    >>> ranker = KernelMaxViolationPerceptron(1, 3, similarity="rbf", budget=10)
     >>> query = Query(3, np.array([[-1.0], [0.0], [1.0]]))    # the one in the middle is relevant
     >>> for _ in range(3):
     ...     impression = ranker.rank(query)
@@ -277,7 +270,7 @@ class KernelMaxViolationPerceptron(_KernelPerceptron):
         n_features: int,
         n_items: int,
         *,
-        kernel: str = "rbf",
+        similarity: str = "rbf",
         gamma: float = 4.0,
         degree: int = 2,
         budget: int | None = None,
@@ -287,5 +280,6 @@ class KernelMaxViolationPerceptron(_KernelPerceptron):
         run: int = 0,
     ) -> None:
         super().__init__(n_features, n_items, seed=seed, run=run)
-        form, _ = similarity_of(type(self).__name__, kernel, gamma, degree, row_norm)
-        self._set_up(measure, 1.0, named_surrogate("max_violation"), form, budget, per_mistake=2)
+        form, _ = similarity_of(type(self).__name__, similarity, gamma, degree, row_norm)
+        violated = named_surrogate("max_violation")
+        self._set_up(measure, 1.0, violated, (similarity, form), budget, per_mistake=2)

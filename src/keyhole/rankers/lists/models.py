@@ -16,12 +16,10 @@ from keyhole.files import write_atomically
 from keyhole.kernels.vectors import linear_scores
 from keyhole.rankers.lists.similarity import (
     SIMILARITIES,
-    Similarity,
-    similarity_scores,
+    SimilarityParams,
+    scores_kernel,
     similarity_work,
 )
-
-_NAMES = {kind: name for name, kind in SIMILARITIES.items()}
 
 
 def model_arrays(ranker: Ranker, state: dict[str, Any]) -> dict[str, NDArray[Any]]:
@@ -30,14 +28,13 @@ def model_arrays(ranker: Ranker, state: dict[str, Any]) -> dict[str, NDArray[Any
         return {"weights": state["weights"]}
     if "support" in state:
         n_used = min(int(state["added"][0]), len(state["coefficients"]))
-        form = ranker.params.form
         return {
             "support": state["support"][:n_used],
             "coefficients": state["coefficients"][:n_used],
             "norms": state["norms"][:n_used],
-            "kernel": np.array(_NAMES[form.kind]),
-            "gamma": np.array(form.gamma),
-            "degree": np.array(form.degree),
+            "kernel": np.array(vars(ranker)["similarity"]),
+            "gamma": np.array(ranker.params.similarity.gamma),
+            "degree": np.array(ranker.params.similarity.degree),
         }
     raise InvalidInput(f"{type(ranker).__name__} learns nothing, so it has no model to save.")
 
@@ -84,13 +81,14 @@ class LinearModel(Model):
 
 
 @dataclass(frozen=True)
-class KernelModel(Model):
+class SimilarityModel(Model):
     """A sum of similarities to support vectors."""
 
     support: FloatArray
     coefficients: FloatArray
     norms: FloatArray
-    form: Similarity
+    similarity: str
+    of_documents: SimilarityParams
 
     @property
     def n_features(self) -> int:
@@ -99,8 +97,8 @@ class KernelModel(Model):
     def scores(self, features: Any) -> FloatArray:
         n_items, n_features = features.shape
         out = np.empty(n_items)
-        similarity_scores(
-            self.form,
+        scores_kernel(self.similarity)(
+            self.of_documents,
             np.ascontiguousarray(self.support[:, :n_features]),
             self.coefficients,
             self.norms,
@@ -118,16 +116,17 @@ def load_model(path: Path) -> Model:
             minmax = bool(arrays["minmax"])
             if "support" not in arrays:
                 return LinearModel(minmax, np.ascontiguousarray(arrays["weights"]))
-            form = Similarity(
-                SIMILARITIES[str(arrays["kernel"])], float(arrays["gamma"]), int(arrays["degree"])
-            )
+            similarity = str(arrays["kernel"])
+            if similarity not in SIMILARITIES:
+                raise ValueError(f"it has no similarity called {similarity!r}")
+            of_documents = SimilarityParams(float(arrays["gamma"]), int(arrays["degree"]))
             support, coefficients, norms = (
                 np.ascontiguousarray(arrays[name], dtype=np.float64)
                 for name in ("support", "coefficients", "norms")
             )
             if support.ndim != 2 or not coefficients.shape == norms.shape == support.shape[:1]:
                 raise ValueError("a support vector must have one coefficient and one norm")
-            return KernelModel(minmax, support, coefficients, norms, form)
+            return SimilarityModel(minmax, support, coefficients, norms, similarity, of_documents)
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InvalidInput(
             f"{path} must be a model saved by keyhole learn: {why_unreadable(error)}."

@@ -40,28 +40,18 @@ class ClassifierParams(NamedTuple):
 
 
 def _update_by(gradient_of: Any, prepare: Any, score: Any) -> Callable[..., None]:
-    def update(
-        params: Any,
-        state: Any,
-        draw: Any,
-        features: Any,
-        ranking: Any,
-        explored: bool,
-        propensity: float,
-        values: Any,
-        work: Any,
-    ) -> None:
-        n_items = ranking.shape[0]
+    def update(params: Any, state: Any, seen: Any, work: Any) -> None:
+        n_items = seen.ranking.shape[0]
         scores, relevance = work.scores[:n_items], work.relevance[:n_items]
         gradient, gains = work.gradient[:n_items], work.keys[:n_items]
-        by_item(ranking, values, relevance)
+        by_item(seen.ranking, seen.values, relevance)
         offset, norm = prepare(params.measure, relevance, gains, work.surrogate)
-        loss = score(params.measure, gains, offset, norm, ranking)
+        loss = score(params.measure, gains, offset, norm, seen.ranking)
         if loss == 0.0:
             return
         gradient_of(params.surrogate, scores, relevance, gradient, work.surrogate)
-        chain(features, gradient, work.descent)
-        rate = params.rate * (draw.round + 1.0) ** -params.power
+        chain(seen.features, gradient, work.descent)
+        rate = params.rate * (seen.draw.round + 1.0) ** -params.power
         if params.by_loss:
             rate *= loss
         for column in range(state.weights.shape[0]):
@@ -219,26 +209,16 @@ class MaxViolationPerceptron(_Perceptron):
 
 
 @kernel
-def _classify(
-    params: Any,
-    state: Any,
-    draw: Any,
-    features: Any,
-    ranking: Any,
-    explored: bool,
-    propensity: float,
-    values: Any,
-    work: Any,
-) -> None:
-    for position in range(ranking.shape[0]):
-        item = ranking[position]
-        sign = 1.0 if values[position] > 0.0 else -1.0
+def _classify(params: Any, state: Any, seen: Any, work: Any) -> None:
+    for position in range(seen.ranking.shape[0]):
+        item = seen.ranking[position]
+        sign = 1.0 if seen.values[position] > 0.0 else -1.0
         score = 0.0
         for column in range(state.weights.shape[0]):
-            score += features[item, column] * state.weights[column]
+            score += seen.features[item, column] * state.weights[column]
         if sign * score <= 0.0:
             for column in range(state.weights.shape[0]):
-                state.weights[column] += params.rate * sign * features[item, column]
+                state.weights[column] += params.rate * sign * seen.features[item, column]
 
 
 class ClassificationPerceptron(ContextualRanker):

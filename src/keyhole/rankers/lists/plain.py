@@ -35,17 +35,7 @@ def _rank(
 
 
 @kernel
-def _ignore(
-    params: Any,
-    state: Any,
-    draw: Any,
-    features: Any,
-    ranking: Any,
-    explored: bool,
-    propensity: float,
-    values: Any,
-    work: Any,
-) -> None:
+def _ignore(params: Any, state: Any, seen: Any, work: Any) -> None:
     pass
 
 

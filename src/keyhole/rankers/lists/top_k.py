@@ -15,7 +15,7 @@ from keyhole.rankers.lists.base import (
     linear_work,
     rank_greedily,
     score_list,
-    step_down,
+    step_kernel,
     step_of,
 )
 from keyhole.rankers.lists.steps import Step, centre
@@ -110,72 +110,45 @@ def _rank_by(shuffle: Any) -> Callable[..., tuple[bool, float]]:
 
 
 def _estimate_by_propensity(estimate: Any) -> Callable[..., None]:
-    def estimate_gradient(
-        params: Any,
-        draw: Any,
-        scores: Any,
-        ranking: Any,
-        explored: bool,
-        propensity: float,
-        values: Any,
-        out: Any,
-        work: Any,
-    ) -> None:
-        estimate(params.surrogate, scores, ranking, values, propensity, out, work.surrogate)
-
-    return estimate_gradient
-
-
-def _estimate_by_places(estimate: Any) -> Callable[..., None]:
-    def estimate_gradient(
-        params: Any,
-        draw: Any,
-        scores: Any,
-        ranking: Any,
-        explored: bool,
-        propensity: float,
-        values: Any,
-        out: Any,
-        work: Any,
-    ) -> None:
-        places = work.order[: ranking.shape[0]]
-        if explored:
-            _random_places(draw, places, work)
-        else:
-            for place in range(ranking.shape[0]):
-                places[place] = place
+    def estimate_gradient(params: Any, scores: Any, seen: Any, out: Any, work: Any) -> None:
         estimate(
-            params.surrogate, scores, ranking, values, places,
-            params.depth, _mix(params, draw.round), params.mismatch_scale, out, work.surrogate,
+            params.surrogate, scores, seen.ranking, seen.values, seen.propensity, out,
+            work.surrogate,
         )  # fmt: skip
 
     return estimate_gradient
 
 
-def _update_by(estimate: Any) -> Callable[..., None]:
-    def update(
-        params: Any,
-        state: Any,
-        draw: Any,
-        features: Any,
-        ranking: Any,
-        explored: bool,
-        propensity: float,
-        values: Any,
-        work: Any,
-    ) -> None:
-        n_items = ranking.shape[0]
+def _estimate_by_places(estimate: Any) -> Callable[..., None]:
+    def estimate_gradient(params: Any, scores: Any, seen: Any, out: Any, work: Any) -> None:
+        places = work.order[: seen.ranking.shape[0]]
+        if seen.explored:
+            _random_places(seen.draw, places, work)
+        else:
+            for place in range(places.shape[0]):
+                places[place] = place
+        estimate(
+            params.surrogate, scores, seen.ranking, seen.values, places, params.depth,
+            _mix(params, seen.draw.round), params.mismatch_scale, out, work.surrogate,
+        )  # fmt: skip
+
+    return estimate_gradient
+
+
+def _update_by(estimate: Any, step_down: Any) -> Callable[..., None]:
+    def update(params: Any, state: Any, seen: Any, work: Any) -> None:
+        n_items = seen.ranking.shape[0]
         scores, gradient = work.scores[:n_items], work.gradient[:n_items]
         if params.step.centred:
             scores = work.centred[:n_items]
             centre(work.scores[:n_items], scores)
-        estimate(params, draw, scores, ranking, explored, propensity, values, gradient, work)
-        step_down(params, state, draw, features, gradient, work)
+        estimate(params, scores, seen, gradient, work)
+        step_down(params, state, seen, gradient, work)
 
     return update
 
 
-def _kernel_for(surrogate: Surrogate, k: int) -> RankerKernel:
+def _kernel_for(surrogate: Surrogate, k: int, step_down: Callable[..., None]) -> RankerKernel:
     """Return the kernel of a ranker that sees the first k documents."""
     if k == surrogate.order:  # what was shown is one term: its propensity is the impression's
         make = top_one_kernel if k == 1 else top_two_kernel
@@ -184,7 +157,7 @@ def _kernel_for(surrogate: Surrogate, k: int) -> RankerKernel:
     else:
         shuffle = _shuffle_places
         estimate = assemble(_estimate_by_places, inclusion_kernel(surrogate))
-    rank, update = assemble(_rank_by, shuffle), assemble(_update_by, estimate)
+    rank, update = assemble(_rank_by, shuffle), assemble(_update_by, estimate, step_down)
     return RankerKernel(linear_init, linear_work, rank, update, rank_greedily, score_list)
 
 
@@ -278,7 +251,7 @@ one or two documents; that of listnet needs the relevance of all.
         order = self.surrogate.order
         where = f"`k` of {name} with the surrogate {self.surrogate.name}"
         k = order if k is None else check_integer(k, where, at_least=order)
-        self.kernel = _kernel_for(self.surrogate, k)
+        self.kernel = _kernel_for(self.surrogate, k, step_kernel(name, step))
         self.params = TopKParams(
             self.n_features,
             k,
