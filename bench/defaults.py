@@ -20,7 +20,7 @@ from rich.progress import track
 
 from keyhole.cli.terminal import parse_options
 from keyhole.data import read_letor
-from keyhole.game.learn import learn
+from keyhole.game import play
 from keyhole.lab.kinds.games import data_folder
 from keyhole.lab.kinds.lists import make_ranker
 from keyhole.surrogates import SURROGATES
@@ -96,7 +96,9 @@ def worlds() -> Iterator[tuple[str, str, Queries]]:
 
 
 def score(ranker: str, world: Queries, options: dict[str, Any], rounds: int) -> float:
-    return learn(make_ranker(ranker, world, options, seed=0), world, rounds=rounds).average_score
+    return play(
+        make_ranker(ranker, world, options, seed=0), world, rounds=rounds
+    ).average_score.mean
 
 
 def contenders() -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ from bench.game import in_turns, ratio
 from bench.memory import Growth, _peak_rss
 from bench.report import Bar
 from keyhole import measure
-from keyhole.game.learn import Learning, learn
+from keyhole.game import Trace, play
 from keyhole.rankers.lists import ContextualRTopK, Descent
 from keyhole.worlds.queries import Queries
 
@@ -222,11 +222,11 @@ def contend(found: Findings, dtype: Any, turns: int, rounds: int) -> None:
         what = f"{name}, {np.dtype(dtype)}"
         few = rounds // 4
 
-        def ours(ranker: Any = ranker) -> Learning:
-            return learn(ranker, world, rounds=rounds)
+        def ours(ranker: Any = ranker) -> Trace:
+            return play(ranker, world, rounds=rounds)
 
         theirs = loops.player(name, few)
-        check_alike(name, learn(ranker, world, rounds=few).average_score, theirs())
+        check_alike(name, play(ranker, world, rounds=few).average_score.mean, theirs())
         ours()
         contenders: dict[str, Callable[[], Any]] = {
             "keyhole": ours,
@@ -277,7 +277,7 @@ def contend_with_peers(found: Findings, turns: int, rounds: int) -> None:
             }
             for turn in range(turns + 1):
                 began = time.thread_time()
-                learn(ranker, world, rounds=rounds)
+                play(ranker, world, rounds=rounds)
                 mine = time.thread_time() - began
                 peers = {label: seconds_of(peer, feedback) for peer, label in PEERS.items()}
                 for label, spent in {"keyhole": mine, **peers}.items():
@@ -336,16 +336,16 @@ def grow() -> Growth:
 
     def peak(rounds: int) -> int:
         tracemalloc.start()
-        learn(ranker, world, rounds=rounds)
+        play(ranker, world, rounds=rounds)
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
 
     for _ in range(2):  # compiled, and the allocator warm
-        learn(ranker, world, rounds=SHORT)
+        play(ranker, world, rounds=SHORT)
     peaks = [peak(SHORT), peak(SHORT)]
     before = _peak_rss()
-    learn(ranker, world, rounds=LONG)
+    play(ranker, world, rounds=LONG)
     growth = _peak_rss() - before
     return Growth(peaks[1], peak(LONG), growth)
 

@@ -5,10 +5,7 @@ The public names; docs/ explains them, ``keyhole --help`` the command line.
 
 from keyhole.contracts import Feedback, Impression, Query
 from keyhole.errors import KeyholeError
-from keyhole.game.comparators import best_fixed
-from keyhole.game.log import Log, replay
-from keyhole.game.play import play
-from keyhole.game.trace import Trace
+from keyhole.game import LetorStream, Log, Trace, best_fixed, play, replay
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.monitoring import classify
 from keyhole.rankers import (
@@ -21,8 +18,11 @@ from keyhole.rankers import (
     OnlineRank,
     Random,
     RTopK,
+    ranker,
 )
-from keyhole.reveals import REVEALS, Choice, Full, Top
+from keyhole.reveals import REVEALS, Choice, Full, Top, reveal
+from keyhole.surrogates import SURROGATES, surrogate
+from keyhole.version import __version__
 from keyhole.worlds import (
     WORLDS,
     Choices,
@@ -33,9 +33,8 @@ from keyhole.worlds import (
     Ratings,
     Recorded,
     Switching,
+    world,
 )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "FTPL",
@@ -43,6 +42,7 @@ __all__ = [
     "RANKERS",
     "REVEALS",
     "SUBROUTINES",
+    "SURROGATES",
     "WORLDS",
     "Choice",
     "Choices",
@@ -56,6 +56,7 @@ __all__ = [
     "Hopeless",
     "Impression",
     "KeyholeError",
+    "LetorStream",
     "LinearMeasure",
     "Log",
     "OnlineRank",
@@ -68,9 +69,14 @@ __all__ = [
     "Switching",
     "Top",
     "Trace",
+    "__version__",
     "best_fixed",
     "classify",
     "measure",
     "play",
+    "ranker",
     "replay",
+    "reveal",
+    "surrogate",
+    "world",
 ]

@@ -8,9 +8,9 @@ loop of :mod:`keyhole.game.play` call the same kernels, so they give the same bi
 Relevance is by item, feedback values by position; hidden values are NaN.
 """
 
-import inspect
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -22,6 +22,7 @@ from keyhole.errors import (
     FloatArray,
     IntArray,
     InvalidInput,
+    check_choice,
     check_integer,
     check_ranking,
     check_relevance,
@@ -31,21 +32,30 @@ from keyhole.errors import (
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of
 from keyhole.kernels.sorting import SortWork, sort_work
+from keyhole.registry import Described
+
+Item = str | int
+"""What an item is called: a name, or its index where it has none."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """A list to be ranked; ``features`` is (n_items, n_features), or None for a fixed list."""
+    """A list to be ranked.
+
+    ``features`` is (n_items, n_features), or None for a fixed list; ``items`` names the items
+    (ids of documents, say), or is None where they are known by their indices.
+    """
 
     n_items: int
     features: FloatArray | None = None
+    items: tuple[Item, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Impression:
     """What was shown, and all that ``update`` may remember of ``rank``.
 
-    ``ranking[p]`` is the item at position ``p``. ``propensity`` is the marginal
+    ``ranking[p]`` is the index of the item at position ``p``. ``propensity`` is the marginal
     probability with which each revealed item was put where it was seen, or NaN
     where the ranker does not compute it (no learner then divides by it).
     """
@@ -56,22 +66,99 @@ class Impression:
     explored: bool
     propensity: float
 
+    @property
+    def items(self) -> list[Item]:
+        """What was shown by name, best first."""
+        names = self.query.items
+        return [index if names is None else names[index] for index in self.ranking.tolist()]
+
+    def to_json(self) -> str:
+        """Return the impression as text, to be kept until its feedback comes."""
+        features = self.query.features
+        record = {
+            "round": self.round,
+            "ranking": self.ranking.tolist(),
+            "explored": self.explored,
+            "propensity": None if np.isnan(self.propensity) else self.propensity,
+            "items": self.query.items,
+            "features": None if features is None else features.tolist(),
+            "dtype": None if features is None else features.dtype.name,
+        }
+        return json.dumps(record)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the impression that :meth:`to_json` wrote, or raise.
+
+        Examples
+        --------
+        >>> from keyhole import RTopK
+        >>> shown = RTopK(3, horizon=100, items=["ant", "bee", "cat"]).rank()
+        >>> Impression.from_json(shown.to_json()).items == shown.items
+        True
+        """
+        try:
+            given = json.loads(text)
+            n_items, features = len(given["ranking"]), given["features"]
+            if features is not None:
+                features = np.array(features, dtype=check_choice(
+                    given["dtype"], "dtype", ("float32", "float64")
+                ))  # fmt: skip
+            items = None if given["items"] is None else tuple(given["items"])
+            propensity = np.nan if given["propensity"] is None else float(given["propensity"])
+            ranking = check_ranking(given["ranking"], n_items, "ranking of the impression")
+            query = Query(n_items, features, items)
+            round = check_round(given["round"])
+            return cls(round, query, ranking, bool(given["explored"]), propensity)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(
+                f"An impression must be text that Impression.to_json wrote: {error}"
+            ) from None
+
 
 @dataclass(frozen=True)
 class Feedback:
-    """Relevance by position of the shown ranking; NaN where it was not revealed."""
+    """Relevance by position of the shown ranking; NaN where it was not revealed.
+
+    There may be fewer values than positions: what is not there was not revealed.
+    """
 
     values: FloatArray
 
+    @classmethod
+    def top(cls, *values: float) -> Self:
+        """Return what was revealed of the first positions, best position first.
 
-def options_of(cls: Any) -> dict[str, Any]:
-    """Return the options that a row of a table takes, with their defaults."""
-    return {
-        name: parameter.default
-        for name, parameter in inspect.signature(cls.__init__).parameters.items()
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        and name not in ("self", "n_items", "n_features", "cutoff", "seed", "run")
-    }
+        Examples
+        --------
+        >>> Feedback.top(1, 0).values.tolist()
+        [1.0, 0.0]
+        """
+        return cls(check_relevance(values, "revealed relevance"))
+
+
+def values_by_position(feedback: "Feedback | ArrayLike", n_items: int) -> FloatArray:
+    """Return what a feedback reveals of each position, NaN where nothing, or raise.
+
+    A number is the relevance of the first position, numbers are those of the first ones.
+    """
+    given = feedback.values if isinstance(feedback, Feedback) else feedback
+    try:
+        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"feedback must be a Feedback, or the relevance of the first positions as a number or "
+            f"a list of numbers, got {feedback!r}."
+        ) from None
+    if values.ndim != 1 or not 1 <= len(values) <= n_items:
+        raise InvalidInput(
+            f"values of the feedback must have at most one entry per position ({n_items}; NaN "
+            f"where hidden), got shape {values.shape}."
+        )
+    by_position = np.full(n_items, np.nan)
+    by_position[: len(values)] = values
+    check_relevance(by_position[~np.isnan(by_position)], "revealed relevance")
+    return by_position
 
 
 # --------------------------------------------------------------------------- rankers
@@ -122,7 +209,7 @@ class RankerKernel(NamedTuple):
     prepare: Callable[..., None] = nothing_to_prepare
 
 
-class Ranker(ABC):
+class Ranker(Described, ABC):
     """An algorithm that shows rankings and learns from what is revealed of them."""
 
     kernel: RankerKernel
@@ -132,15 +219,9 @@ class Ranker(ABC):
     max_grade: float = np.inf
     """The largest relevance the ranker is tuned for."""
     needs_gain_per_item: ClassVar[bool] = False
-    """Whether it can be tuned only for measures whose gains are per item (M11)."""
-    _given: dict[str, Any]
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Remember the arguments, so that :meth:`fresh` can make another like it."""
-        self = super().__new__(cls)
-        names = list(inspect.signature(cls.__init__).parameters)[1:]
-        self._given = dict(zip(names, args, strict=False)) | kwargs
-        return self
+    """Whether it can be tuned only for measures whose gains are per item."""
+    item_names: tuple[Item, ...] | None = None
+    """What the items are called, or None where they are known by their indices."""
 
     def __init__(self, n_items: int, *, seed: int = 0, run: int = 0) -> None:
         self.n_items = check_integer(n_items, f"`n_items` of {type(self).__name__}", at_least=1)
@@ -182,36 +263,55 @@ class Ranker(ABC):
             )
         return no_features(self.n_items) if query.features is None else query.features
 
-    def rank(self, query: Query | None = None, *, round: int | None = None) -> Impression:
-        """Return the ranking to show in ``round`` (default: the next one)."""
-        query = Query(self.n_items) if query is None else query
-        round = check_round(self.next_round if round is None else round)
+    def _prepared(self, query: Query | None) -> tuple[Query, FloatArray, IntArray, Any]:
+        """Return a list, its features, room for its ranking, and memory prepared for it."""
+        query = Query(self.n_items, None, self.item_names) if query is None else query
         features = self.features_of(query)
-        ranking = np.empty(query.n_items, dtype=np.int64)
         work = self._scratch(query.n_items)
         self.kernel.prepare(self.params, self.state, features, features[:0], work)
+        return query, features, np.empty(query.n_items, dtype=np.int64), work
+
+    def rank(self, query: Query | None = None, *, round: int | None = None) -> Impression:
+        """Return the ranking to show in ``round`` (default: the next one)."""
+        round = check_round(self.next_round if round is None else round)
+        query, features, ranking, work = self._prepared(query)
         explored, propensity = self.kernel.rank(
             self.params, self.state, self.draw(round), features, ranking, work
         )
         self.next_round = max(self.next_round, round + 1)
         return Impression(round, query, ranking, bool(explored), float(propensity))
 
-    def update(self, impression: Impression, feedback: Feedback) -> None:
-        """Learn from what was revealed of an impression, in any order and after any delay."""
+    def best(self, query: Query | None = None) -> list[Item]:
+        """Return the ranking it would show if it never explored, by name, best item first.
+
+        That of a ranker that never explores is what it shows next.
+        """
+        query, features, ranking, work = self._prepared(query)
+        if self.kernel.greedy is None:
+            draw = self.draw(self.next_round)
+            self.kernel.rank(self.params, self.state, draw, features, ranking, work)
+        else:
+            self.kernel.greedy(self.params, self.state, features, ranking, work)
+        return Impression(self.next_round, query, ranking, False, np.nan).items
+
+    def update(self, impression: Impression, feedback: Feedback | ArrayLike) -> None:
+        """Learn from what was revealed of an impression, in any order and after any delay.
+
+        A number is the relevance of the first item shown; a list of numbers, of the first ones.
+        """
+        if not isinstance(impression, Impression):
+            raise InvalidInput(
+                f"impression must be what `rank` returned, or Impression.from_json of its text, "
+                f"got {impression!r}."
+            )
         features, n_items = self.features_of(impression.query), impression.query.n_items
         ranking = check_ranking(impression.ranking, n_items, "ranking of the impression")
-        values = np.ascontiguousarray(feedback.values, dtype=np.float64)
-        if values.shape != (n_items,):
-            raise InvalidInput(
-                f"values of the feedback must have one entry per position ({n_items}; NaN "
-                f"where hidden), got shape {values.shape}."
-            )
+        values = values_by_position(feedback, n_items)
         if bool(np.isnan(values[: self.depth]).any()):
             raise FeedbackTooSmall(
                 f"{type(self).__name__} needs the relevance of the first {self.depth} positions, "
                 f"but the feedback hides some of them."
             )
-        check_relevance(values[~np.isnan(values)], "revealed relevance")
         work = self._scratch(n_items)
         self.kernel.prepare(self.params, self.state, features, features[:0], work)
         seen = Seen(
@@ -226,18 +326,21 @@ class Ranker(ABC):
         self.next_round = max(self.next_round, impression.round + 1)
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
-        """Return a copy of the state as plain arrays."""
-        arrays = {name: array.copy() for name, array in self.state._asdict().items()}
-        return {**arrays, "next_round": np.array(self.next_round)}
+        """Return a copy of the state as plain arrays, with the spec of the ranker it is of."""
+        return state_arrays(self.described(), self.state._asdict(), self.next_round)
 
     def load_state_dict(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Take over a state of :meth:`state_dict`; one that does not fit changes nothing."""
+        """Take over a state of :meth:`state_dict`; one that does not fit changes nothing.
+
+        It may come from a ranker with another seed, but with no other setting.
+        """
         state = self.state._asdict()
-        if set(arrays) != {*state, "next_round"}:
+        if set(arrays) != {*state, "next_round", "spec"}:
             raise InvalidInput(
-                f"state of {type(self).__name__} must hold {', '.join([*state, 'next_round'])}, "
-                f"got {', '.join(arrays)}."
+                f"state of {type(self).__name__} must hold "
+                f"{', '.join([*state, 'next_round', 'spec'])}, got {', '.join(arrays)}."
             )
+        self._check_same_settings(str(arrays["spec"]))
         for name, own in state.items():
             given = np.asarray(arrays[name])
             if given.shape != own.shape or given.dtype != own.dtype:
@@ -250,13 +353,38 @@ class Ranker(ABC):
             own[...] = arrays[name]
         return self
 
+    def _check_same_settings(self, text: str) -> None:
+        try:
+            theirs = dict(json.loads(text))
+        except (TypeError, ValueError):
+            raise InvalidInput("`spec` of the state must be the spec of a ranker.") from None
+        own = json.loads(json.dumps(self.described()))
+        for name in sorted({*own, *theirs} - {"version", "seed", "run"}):
+            if own.get(name) != theirs.get(name):
+                raise InvalidInput(
+                    f"state must be of a {own['name']} with {name}={own.get(name)!r}, got one of a "
+                    f"{theirs.get('name')} with {name}={theirs.get(name)!r}."
+                )
+
+    def with_items(self, items: Sequence[Item]) -> Self:
+        """Return the ranker of a list in which items were added and removed."""
+        raise InvalidInput(
+            f"{type(self).__name__} ranks lists that change with every query: there are no items "
+            f"to add or to remove."
+        )
+
     def relabelled(self, labels: IntArray) -> Self:
         """Return a fresh ranker of the list in which item ``i`` is the old ``labels[i]``."""
         return self.fresh()
 
-    def fresh(self, **changed: Any) -> Self:
-        """Return a ranker made with the same arguments, those named here excepted."""
-        return type(self)(**{**self._given, **changed})
+
+def state_arrays(
+    described: Mapping[str, Any], state: Mapping[str, NDArray[Any]], next_round: int
+) -> dict[str, NDArray[Any]]:
+    """Return a copy of the state of a ranker, as :meth:`Ranker.load_state_dict` takes it."""
+    arrays = {name: array.copy() for name, array in state.items()}
+    spec = np.array(json.dumps(described))
+    return {**arrays, "next_round": np.array(next_round), "spec": spec}
 
 
 def no_features(n_items: int) -> FloatArray:
@@ -311,7 +439,7 @@ def _list_loop(prepare: Any, score: Any) -> Callable[..., None]:
     return score_lists
 
 
-class Measure(ABC):
+class Measure(Described, ABC):
     """A named way to judge a ranking by the relevance of its items.
 
     Printing it states its gain, discount, cutoff and what it gives an empty list
@@ -327,7 +455,7 @@ class Measure(ABC):
     exponential_gain: ClassVar[bool] = False
     """Whether the gain of an item is 2^r - 1 rather than r."""
     gain_per_item: ClassVar[bool] = False
-    """Whether an item's gain depends on its own relevance only (M11), so that a part of
+    """Whether an item's gain depends on its own relevance only so that a part of
     the list tells something about the whole."""
     default_empty: ClassVar[float | None] = None
     """Value of an empty list; None where the formula itself gives one."""
@@ -354,7 +482,7 @@ class Measure(ABC):
         return 1000.0 if self.exponential_gain else np.inf
 
     def is_gain_per_item(self, max_grade: float) -> bool:
-        """Return whether gains are per item (M11) for grades up to ``max_grade``."""
+        """Return whether gains are per item for grades up to ``max_grade``."""
         return self.gain_per_item and self.is_linear(binary=max_grade <= 1.0)
 
     def kernel_for(self, binary: bool) -> MeasureKernel:
@@ -442,7 +570,7 @@ class RevealKernel(NamedTuple):
     reveal: Callable[..., None]
 
 
-class Reveal(ABC):
+class Reveal(Described, ABC):
     """What the learner gets to see of the relevance."""
 
     kernel: ClassVar[RevealKernel]
@@ -502,7 +630,7 @@ class WorldKernel(NamedTuple):
     upcoming: Callable[..., tuple[int, int]] = nothing_upcoming
 
 
-class World(ABC):
+class World(Described, ABC):
     """Where relevance comes from."""
 
     kernel: ClassVar[WorldKernel]
@@ -527,7 +655,14 @@ class World(ABC):
         matrix = self.matrix()
         first, end = self.kernel.query(self.params, self._draw(round, seed, run), matrix)
         features = matrix[first:end]
-        return Query(end - first, features if features.shape[1] else None)
+        return Query(end - first, features if features.shape[1] else None, self.item_names)
+
+    def parts(self, first: int, end: int) -> Iterator[tuple["World", int, int]]:
+        """Give worlds that hold the rounds ``first`` to ``end``, and which of them each holds.
+
+        That is the world itself, unless there is more of it than fits into memory.
+        """
+        yield self, first, end
 
     def _draw(self, round: int, seed: int, run: int) -> Draw:
         if self.length is not None:
@@ -541,5 +676,5 @@ class World(ABC):
         return out
 
     @abstractmethod
-    def relabelled(self, labels: IntArray) -> Self:
+    def relabelled(self, labels: IntArray) -> "World":
         """Return the world in which item ``i`` is the old item ``labels[i]``."""

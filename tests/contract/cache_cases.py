@@ -16,9 +16,8 @@ import numpy as np
 
 from keyhole.batch.averaging import average_weights
 from keyhole.batch.risk import Risk
-from keyhole.game.learn import learn
+from keyhole.game import play
 from keyhole.game.log import Log, replay
-from keyhole.game.play import play
 from keyhole.kernels import compiled
 from keyhole.kernels.code_cache import CodeCache
 from keyhole.measures import MEASURES, measure
@@ -39,9 +38,13 @@ def _name_of(kernels: Any) -> str:
     return " ".join(str(compiled._lasting_name(part)) for part in kernels if part is not None)
 
 
+def _arrays(state: dict[str, Any]) -> list[Any]:
+    return [array for name, array in state.items() if name not in ("next_round", "spec")]
+
+
 def _played(ranker: Any, world: Any, **game: Any) -> list[Any]:
     trace = play(ranker, world, rounds=ROUNDS, **game)
-    return [trace.scores, trace.best, *trace.states[0].values()]
+    return [trace.scores, trace.best, *_arrays(trace.states[0])]
 
 
 def _taught(ranker: Any) -> list[Any]:
@@ -66,8 +69,8 @@ def _taught(ranker: Any) -> list[Any]:
 
 
 def _learnt(ranker: Any, world: Any = EQUAL) -> list[Any]:
-    learning = learn(ranker, world, rounds=ROUNDS)
-    return [learning.shown, learning.greedy, *learning.state.values()]
+    trace = play(ranker, world, rounds=ROUNDS)
+    return [trace.scores, trace.greedy, *_arrays(trace.states[0])]
 
 
 def _met(world: Any) -> list[Any]:
@@ -123,7 +126,7 @@ def _list_cases(new: Callable[..., bool]) -> Iterator[tuple[str, Case]]:
         if new(*descent.kernel):
             yield f"descent {row}", partial(_taught, descent)
     for row in ("kl", "squared"):
-        yield f"game of {row}", partial(_learnt, _make("rtopk", {"surrogate": row}))
+        yield f"game of {row}", partial(_learnt, _make("contextual-rtopk", {"surrogate": row}))
     yield "average of ListNet", _averaged
 
 

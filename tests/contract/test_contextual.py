@@ -8,8 +8,9 @@ import pytest
 from keyhole.checks.rankers import RANKER_CHECKS, check_items_are_exchangeable
 from keyhole.contracts import Query
 from keyhole.errors import InvalidInput, NotObservable
-from keyhole.game.learn import learn
-from keyhole.rankers.lists import CONTEXTUAL_RANKERS, ContextualRTopK, Descent
+from keyhole.game import play
+from keyhole.rankers import RANKERS
+from keyhole.rankers.lists import ContextualRanker, ContextualRTopK, Descent, RandomLists
 from keyhole.surrogates import SURROGATES, surrogate
 from keyhole.worlds.generated import Graded, Separable
 from keyhole.worlds.queries import Queries
@@ -30,7 +31,7 @@ VARIED = _world([1, N_ITEMS, 2, 3, 1, 5, 4, 2] * 5)
 SINGLE = Queries(EQUAL.features.astype(np.float32), EQUAL.params.relevance, EQUAL.params.starts)
 
 EXAMPLES: dict[str, list[dict[str, Any]]] = {
-    "rtopk": [
+    "contextual-rtopk": [
         {"surrogate": name, "mix": 0.4}
         for name, cls in SURROGATES.items()
         if cls.parts is not None or cls.pairs is not None
@@ -68,7 +69,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "kernel-max-violation": [{"similarity": "linear"}, {"similarity": "rbf", "budget": 9}],
     "perceptron": [{}],
-    "random": [{}],
+    "random-lists": [{}],
 }
 PARAMETERS = [
     pytest.param(row, options, id=f"{row}-{'-'.join(map(str, options.values()))}")
@@ -78,11 +79,12 @@ PARAMETERS = [
 
 
 def test_every_row_has_an_example():
-    assert set(EXAMPLES) == set(CONTEXTUAL_RANKERS)
+    rows = {name for name, cls in RANKERS.items() if issubclass(cls, ContextualRanker)}
+    assert set(EXAMPLES) == rows
 
 
 def _make(row, options):
-    cls = CONTEXTUAL_RANKERS[row]
+    cls: Any = RANKERS[row]
     if options.get("surrogate") in ("logistic", "ordinal"):
         options = {**options, "surrogate": surrogate(options["surrogate"], max_grade=2)}
     return cls(N_FEATURES, N_ITEMS, **options)
@@ -125,18 +127,18 @@ def test_lists_that_do_not_fit_are_refused():
         with pytest.raises(InvalidInput, match="of the query must be"):
             ranker.rank(query)
     with pytest.raises(InvalidInput, match="`n_features` of Descent must be 4"):
-        learn(Descent(N_FEATURES + 1, N_ITEMS), EQUAL, rounds=10)
+        play(Descent(N_FEATURES + 1, N_ITEMS), EQUAL, rounds=10)
 
 
 def test_learning_beats_chance_and_curves_add_up():
-    random = learn(CONTEXTUAL_RANKERS["random"](N_FEATURES, N_ITEMS), VARIED, rounds=3000)
+    random = play(RandomLists(N_FEATURES, N_ITEMS), VARIED, rounds=3000)
     for name in ("kl", "ranksvm"):
         ranker = ContextualRTopK(N_FEATURES, N_ITEMS, surrogate=name)
-        result = learn(ranker, VARIED, rounds=3000)
-        assert result.average_score > random.average_score + 0.02
-        assert result.average_greedy_score > random.average_score + 0.02
+        result = play(ranker, VARIED, rounds=3000)
+        assert result.average_score.mean > random.average_score.mean + 0.02
+        assert result.average_greedy_score.mean > random.average_score.mean + 0.02
         assert result.rounds[-1] == 3000
-        assert np.all(np.diff(result.shown) >= 0)
+        assert np.all(np.diff(result.scores) >= 0)
 
 
 def test_centred_features_keep_pointwise_surrogates_above_chance():
@@ -144,14 +146,14 @@ def test_centred_features_keep_pointwise_surrogates_above_chance():
     features = 0.5 + 0.5 * NUMBERS.random((600, N_FEATURES))
     relevant = (features[:, 0] > 0.9) & (NUMBERS.random(600) < 0.5)
     world = Queries(features, relevant.astype(float), np.arange(0, 601, N_ITEMS))
-    random = learn(CONTEXTUAL_RANKERS["random"](N_FEATURES, N_ITEMS), world, rounds=2000)
+    random = play(RandomLists(N_FEATURES, N_ITEMS), world, rounds=2000)
     for name in ("hinge", "poisson"):
         for centred, sign in ((True, 1), (False, -1)):
             ranker = ContextualRTopK(
                 N_FEATURES, N_ITEMS, surrogate=name, centred=centred, row_norm=world.largest_norm
             )
-            gain = learn(ranker, world, rounds=2000).average_score - random.average_score
-            assert sign * gain > 0.02
+            gain = play(ranker, world, rounds=2000).average_score.mean
+            assert sign * (gain - random.average_score.mean) > 0.02
     with pytest.raises(InvalidInput, match="`centred` of Descent must be true or false, got 1"):
         Descent(N_FEATURES, N_ITEMS, centred=1)  # type: ignore[arg-type]
 

@@ -5,7 +5,7 @@ import hashlib, warnings
 import numpy as np
 warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
 from keyhole import *
-from keyhole.game.learn import learn
+from keyhole.game import play
 from keyhole.rankers.lists import ContextualRTopK, Descent, SLAMPerceptron
 from keyhole.worlds.queries import Queries
 crowd = Flips(6, n_relevant=2)
@@ -28,8 +28,8 @@ for kind in (np.float32, np.float64):
     features = numbers.normal(size=(300, 21)).astype(kind)
     world = Queries(features, numbers.integers(3, size=300).astype(float), np.arange(0, 301, 30))
     for ranker in (ContextualRTopK(21, 30, mix=0.3), Descent(21, 30), SLAMPerceptron(21, 30)):
-        learning = learn(ranker, world, rounds=40)
-        for array in (learning.shown, learning.greedy, *learning.state.values()):
+        learning = play(ranker, world, rounds=40)
+        for array in (learning.scores, learning.greedy, *learning.states[0].values()):
             digest.update(np.ascontiguousarray(array).tobytes())
 print(digest.hexdigest())
 """

@@ -15,7 +15,7 @@ from keyhole.bounds import gradients
 from keyhole.bounds.gradients import ListSize
 from keyhole.checks.non_learners import check_only_learners_pass, non_learners
 from keyhole.contracts import Query
-from keyhole.game.learn import learn
+from keyhole.game import play
 from keyhole.rankers.lists import (
     ContextualRTopK,
     Descent,
@@ -163,13 +163,10 @@ WORLD = Graded.like("yandex")
 
 def scores_of(ranker):
     """Return the mean NDCG@10 of the lists shown after a quarter of the game, by run."""
-    found = []
-    for run in range(RUNS):
-        learnt = learn(ranker.fresh(run=run), WORLD, rounds=ROUNDS, n_points=8)
-        begin = int(np.searchsorted(learnt.rounds, ROUNDS // 4))
-        late = learnt.shown[-1] - learnt.shown[begin]
-        found.append(late / (learnt.rounds[-1] - learnt.rounds[begin]))
-    return np.array(found)
+    learnt = play(ranker, WORLD, rounds=ROUNDS, runs=RUNS, n_points=8)
+    begin = int(np.searchsorted(learnt.rounds, ROUNDS // 4))
+    late = learnt.scores[:, -1] - learnt.scores[:, begin]
+    return late / (learnt.rounds[-1] - learnt.rounds[begin])
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from keyhole.bounds import perceptrons
 from keyhole.checks.non_learners import check_only_learners_pass, non_learners
 from keyhole.contracts import Feedback, Query
 from keyhole.errors import InvalidInput
-from keyhole.game.learn import learn
+from keyhole.game import play
 from keyhole.measures import measure
 from keyhole.rankers.lists import (
     ClassificationPerceptron,
@@ -270,8 +270,9 @@ def test_rankings_of_slam_depend_on_the_rate():
 
 
 def _mistakes(ranker, world, rounds):
-    learnt = learn(ranker, world, measure="NDCGLoss@10", rounds=rounds, n_points=None)
-    return np.flatnonzero(np.diff(learnt.shown, prepend=0.0) > 1e-12), learnt.shown[-1]
+    learnt = play(ranker, world, measure="NDCGLoss@10", rounds=rounds, n_points=None)
+    losses = learnt.scores[0]
+    return np.flatnonzero(np.diff(losses, prepend=0.0) > 1e-12), losses[-1]
 
 
 def test_perceptrons_stop_making_mistakes_on_separable_lists():

@@ -7,7 +7,6 @@ import pytest
 import typer.main
 
 from keyhole.cli.app import app
-from keyhole.contracts import options_of
 from keyhole.data.bandit.campaign import SHAPES
 from keyhole.lab import atlas
 from keyhole.lab.claims import CLAIMS
@@ -20,6 +19,7 @@ from keyhole.policies.files import POLICIES, SCORERS
 from keyhole.policies.pairs import LOSSES
 from keyhole.policies.training import NO_CLICK_RULES
 from keyhole.rankers import RANKERS, SUBROUTINES
+from keyhole.registry import options_of
 from keyhole.reveals import REVEALS
 from keyhole.worlds import WORLDS
 

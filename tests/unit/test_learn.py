@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keyhole.errors import InvalidInput
-from keyhole.game.learn import learn
+from keyhole.game import play
 from keyhole.game.play import checkpoints_of
 from keyhole.measures import measure
 from keyhole.rankers.lists import ContextualRTopK
@@ -35,36 +35,37 @@ def by_hand(seed):
 
 def test_scores_of_what_was_shown_and_of_what_greed_would_show():
     shown, greedy, weights = by_hand(seed=4)
-    learnt = learn(RANKER, WORLD, rounds=ROUNDS, seed=4, n_points=None)
+    learnt = play(RANKER, WORLD, rounds=ROUNDS, seed=4, n_points=None)
     assert learnt.rounds.tolist() == list(range(1, ROUNDS + 1))
-    assert learnt.shown == pytest.approx(shown, rel=1e-9)
-    assert learnt.greedy == pytest.approx(greedy, rel=1e-9)
+    assert learnt.scores[0] == pytest.approx(shown, rel=1e-9)
+    assert learnt.greedy[0] == pytest.approx(greedy, rel=1e-9)
     assert not np.allclose(shown, greedy)
-    assert learnt.state["weights"] == pytest.approx(weights, rel=1e-9)
-    assert learnt.average_score == pytest.approx(shown[-1] / ROUNDS)
-    assert learnt.average_greedy_score == pytest.approx(greedy[-1] / ROUNDS)
+    assert learnt.states[0]["weights"] == pytest.approx(weights, rel=1e-9)
+    assert learnt.average_score.mean == pytest.approx(shown[-1] / ROUNDS)
+    assert learnt.average_greedy_score.mean == pytest.approx(greedy[-1] / ROUNDS)
 
 
 def test_going_on_is_the_same_as_one_call():
-    whole = learn(RANKER, WORLD, rounds=ROUNDS, seed=4, n_points=9)
+    whole = play(RANKER, WORLD, rounds=ROUNDS, seed=4, n_points=9)
     told: list[int] = []
-    first = learn(RANKER, WORLD, rounds=12, seed=4, n_points=9, horizon=ROUNDS)
-    both = learn(
-        RANKER, WORLD, rounds=ROUNDS - 12, seed=4, n_points=9, horizon=ROUNDS, start=first,
-        progress=told.append,
+    first = play(RANKER, WORLD, rounds=12, seed=4, n_points=9)
+    both = play(
+        RANKER, WORLD, rounds=ROUNDS - 12, seed=4, n_points=9, start=first, progress=told.append,
     )  # fmt: skip
     assert told == [ROUNDS - 12]
     assert first.rounds[-1] == 12
-    assert both.rounds.tolist() == sorted({*whole.rounds.tolist(), 12})
-    kept = np.isin(both.rounds, whole.rounds)
-    assert np.array_equal(both.shown[kept], whole.shown)
-    assert np.array_equal(both.greedy[kept], whole.greedy)
-    assert np.array_equal(both.state["weights"], whole.state["weights"])
+    late = whole.rounds[whole.rounds > 12].tolist()
+    assert both.rounds.tolist() == [*first.rounds.tolist(), *late]
+    for curve in ("scores", "greedy"):
+        assert np.array_equal(
+            getattr(both, curve)[:, -len(late) :], getattr(whole, curve)[:, -len(late) :]
+        )
+    assert np.array_equal(both.states[0]["weights"], whole.states[0]["weights"])
     assert both.seconds > first.seconds
 
 
 def test_rounds_are_counted_from_one():
-    assert learn(RANKER, WORLD, rounds=1).rounds.tolist() == [1]
-    assert np.array_equal(learn(RANKER, WORLD, rounds=250).rounds, checkpoints_of(250, 200))
+    assert play(RANKER, WORLD, rounds=1).rounds.tolist() == [1]
+    assert np.array_equal(play(RANKER, WORLD, rounds=250).rounds, checkpoints_of(250, 200))
     with pytest.raises(InvalidInput, match="`rounds` must be an integer of at least 1, got 0"):
-        learn(RANKER, WORLD, rounds=0)
+        play(RANKER, WORLD, rounds=0)

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from keyhole.contracts import Feedback, Query
-from keyhole.game.learn import learn
+from keyhole.game import play
 from keyhole.game.play import checkpoints_of
+from keyhole.rankers import RANKERS
 from keyhole.rankers.lists import (
-    CONTEXTUAL_RANKERS,
     ClassificationPerceptron,
+    ContextualRanker,
     ContextualRTopK,
     Descent,
     KernelMaxViolationPerceptron,
@@ -299,7 +300,9 @@ def test_kernel_defaults():
             assert len(reference.support) > 10
 
 
-@pytest.mark.parametrize("make", CONTEXTUAL_RANKERS.values())
+@pytest.mark.parametrize(
+    "make", [cls for cls in RANKERS.values() if issubclass(cls, ContextualRanker)]
+)
 def test_seed_and_run_are_0_by_default(make):
     ranker = make(N_FEATURES, LONGEST)
     assert (ranker.seed, ranker.run) == (0, 0)
@@ -319,11 +322,11 @@ def test_learning_by_default():
     features = np.random.default_rng(2).normal(size=(60, N_FEATURES))
     world = Queries(features, (features[:, 0] > 0).astype(float), np.arange(0, 61, 6))
     ranker = ContextualRTopK(N_FEATURES, LONGEST - 1, mix=0.5)
-    plain = learn(ranker, world, rounds=300)
-    told = learn(ranker, world, measure="NDCG@10", reveal=Top(1), rounds=300, seed=0, n_points=200)
+    plain = play(ranker, world, rounds=300)
+    told = play(ranker, world, measure="NDCG@10", reveal=Top(1), rounds=300, seed=0, n_points=200)
     np.testing.assert_array_equal(plain.rounds, told.rounds)
     np.testing.assert_array_equal(plain.rounds, checkpoints_of(300, 200))
-    np.testing.assert_array_equal(plain.shown, told.shown)
+    np.testing.assert_array_equal(plain.scores, told.scores)
     np.testing.assert_array_equal(plain.greedy, told.greedy)
 
 
@@ -344,15 +347,16 @@ def test_learn_adds_up_what_was_shown_and_what_greed_would_have_shown():
         shown.append(ndcg(grades, ranking, 10))
         greedy.append(ndcg(grades, descending(reference.scores), 10))
         reference.update(features, ranking, grades, round)
-    learning = learn(ranker, world, rounds=ROUNDS, seed=SEED, n_points=None)
-    np.testing.assert_allclose(learning.shown, np.cumsum(shown), rtol=1e-12)
-    np.testing.assert_allclose(learning.greedy, np.cumsum(greedy), rtol=1e-12)
-    assert learning.average_score == pytest.approx(np.mean(shown), rel=1e-12)
-    assert learning.average_greedy_score == pytest.approx(np.mean(greedy), rel=1e-12)
-    np.testing.assert_allclose(learning.state["weights"], reference.steps.weights, rtol=1e-9)
+    played: dict[str, Any] = {"seed": SEED, "runs": RUN + 1, "n_points": None}
+    learning = play(ranker, world, rounds=ROUNDS, **played)
+    np.testing.assert_allclose(learning.scores[RUN], np.cumsum(shown), rtol=1e-12)
+    np.testing.assert_allclose(learning.greedy[RUN], np.cumsum(greedy), rtol=1e-12)
+    assert learning.scores[RUN, -1] / ROUNDS == pytest.approx(np.mean(shown), rel=1e-12)
+    assert learning.greedy[RUN, -1] / ROUNDS == pytest.approx(np.mean(greedy), rel=1e-12)
+    np.testing.assert_allclose(learning.states[RUN]["weights"], reference.steps.weights, rtol=1e-9)
     assert learning.rounds.tolist() == list(range(1, ROUNDS + 1))
-    start = learn(ranker, world, rounds=50, seed=SEED, n_points=None)
-    rest = learn(ranker, world, rounds=ROUNDS - 50, seed=SEED, n_points=None, start=start)
+    start = play(ranker, world, rounds=50, **played)
+    rest = play(ranker, world, rounds=ROUNDS - 50, start=start, **played)
     np.testing.assert_array_equal(rest.rounds, learning.rounds)
-    np.testing.assert_allclose(rest.shown, learning.shown, rtol=1e-12)
+    np.testing.assert_allclose(rest.scores, learning.scores, rtol=1e-12)
     np.testing.assert_allclose(rest.greedy, learning.greedy, rtol=1e-12)

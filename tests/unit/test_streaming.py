@@ -9,9 +9,9 @@ import pytest
 from keyhole.checks.rankers import play_by_hand
 from keyhole.data import iterate_letor, letor_columns, read_letor
 from keyhole.errors import InvalidInput
-from keyhole.game.learn import learn
-from keyhole.game.stream import LetorStream, learn_stream
-from keyhole.rankers.lists import ContextualRTopK
+from keyhole.game import play, replay
+from keyhole.game.stream import LetorStream
+from keyhole.rankers.lists import ContextualRTopK, Descent
 from keyhole.reveals import Top
 from keyhole.worlds.queries import Queries
 
@@ -44,6 +44,13 @@ def _ranker(facts):
     )
 
 
+def _queries(part):
+    world, first, end = part
+    assert isinstance(world, Queries)
+    assert end > first
+    return world
+
+
 def _world(path):
     queries = read_letor(path, normalise="minmax")
     return Queries(queries.features, queries.relevance, queries.starts)
@@ -51,34 +58,38 @@ def _world(path):
 
 def _same(one, other):
     assert np.array_equal(one.rounds, other.rounds)
-    assert np.array_equal(one.shown, other.shown)
+    assert np.array_equal(one.scores, other.scores)
     assert np.array_equal(one.greedy, other.greedy)
-    assert set(one.state) == set(other.state)
-    assert all(np.array_equal(one.state[name], other.state[name]) for name in one.state)
+    assert _same_state(one.states[0], other.states[0])
+
+
+def _same_state(one, other):
+    return set(one) == set(other) and all(np.array_equal(one[name], other[name]) for name in one)
 
 
 def test_a_call_that_goes_on_ends_where_one_call_does(path):
     world = _world(path)
     ranker = _ranker(world)
-    whole = learn(ranker, world, rounds=500, seed=7)
-    first = learn(ranker, world, rounds=123, seed=7, horizon=500)
-    state = {name: array.copy() for name, array in first.state.items()}
-    rest = learn(ranker, world, rounds=377, seed=7, start=first)
-    assert all(np.array_equal(state[name], first.state[name]) for name in state)
+    whole = play(ranker, world, rounds=500, seed=7)
+    first = play(ranker, world, rounds=123, seed=7)
+    state = {name: array.copy() for name, array in first.states[0].items()}
+    rest = play(ranker, world, rounds=377, seed=7, start=first)
+    assert _same_state(state, first.states[0])
     assert first.rounds[-1] == 123
     assert rest.rounds[-1] == 500
-    assert rest.average_score == whole.average_score
-    assert rest.average_greedy_score == whole.average_greedy_score
-    assert all(np.array_equal(rest.state[name], whole.state[name]) for name in whole.state)
+    assert rest.average_score.mean == whole.average_score.mean
+    assert rest.average_greedy_score.mean == whole.average_greedy_score.mean
+    assert _same_state(rest.states[0], whole.states[0])
     with pytest.raises(InvalidInput, match="`rounds` must be an integer of at least 1"):
-        learn(ranker, world, rounds=0, start=first)
-    other = ContextualRTopK(world.n_features, world.n_items, surrogate="kl")
-    with pytest.raises(InvalidInput, match="state of ContextualRTopK must hold"):
-        learn(other, world, rounds=5, start=_without_weights(first))
-
-
-def _without_weights(learnt):
-    return type(learnt)(learnt.rounds, learnt.shown, learnt.greedy, {}, learnt.seconds)
+        play(ranker, world, rounds=0, start=first)
+    for changed, sentence in (
+        (ranker.fresh(mix=0.3), "state must be of a contextual-rtopk with mix=0.3"),
+        (Descent(world.n_features, world.n_items), "state of Descent must hold|with .*=None"),
+    ):
+        with pytest.raises(InvalidInput, match=sentence):
+            play(changed, world, rounds=5, seed=7, start=first)
+    with pytest.raises(InvalidInput, match="`start` must have the 2 runs to go on with, got 1"):
+        play(ranker, world, rounds=5, seed=7, start=first, runs=2)
 
 
 @pytest.mark.parametrize("rounds", [50, 700])
@@ -87,8 +98,8 @@ def test_one_chunk_gives_the_bits_of_one_call(path, rounds):
     world = _world(path)
     for name in ("n_queries", "n_items", "n_features", "max_grade", "largest_norm"):
         assert getattr(stream, name) == getattr(world, name)
-    streamed = learn_stream(_ranker(stream), stream, rounds=rounds, seed=7)
-    _same(streamed, learn(_ranker(world), world, rounds=rounds, seed=7))
+    streamed = play(_ranker(stream), stream, rounds=rounds, seed=7)
+    _same(streamed, play(_ranker(world), world, rounds=rounds, seed=7))
 
 
 def test_many_chunks_show_every_query_once_a_pass(path):
@@ -96,12 +107,12 @@ def test_many_chunks_show_every_query_once_a_pass(path):
     world = _world(path)
     for name in ("n_queries", "n_items", "n_features", "max_grade", "largest_norm"):
         assert getattr(stream, name) == getattr(world, name)
-    parts, passes, t = stream.parts(), [], 0
+    parts, passes, t = stream.parts(0, 2 * stream.n_queries), [], 0
     for _ in range(2):
         seen: list[bytes] = []
         sizes: list[int] = []
         while len(seen) < stream.n_queries:
-            part = next(parts)
+            part = _queries(next(parts))
             rounds = range(t, t + part.n_queries)
             seen += [np.asarray(part.query(round).features).tobytes() for round in rounds]
             sizes.append(part.n_queries)
@@ -119,22 +130,21 @@ def test_many_chunks_learn_what_the_rounds_learn_one_by_one(path):
     rounds = int(2.5 * stream.n_queries)
     reported: list[int] = []
     ranker = _ranker(stream)
-    learnt = learn_stream(ranker, stream, rounds=rounds, seed=7, progress=reported.append)
+    learnt = play(ranker, stream, rounds=rounds, seed=7, progress=reported.append)
     assert sum(reported) == rounds
     assert learnt.rounds[-1] == rounds
-    one_call = learn(_ranker(stream), _world(path), rounds=rounds, seed=7)
+    one_call = play(_ranker(stream), _world(path), rounds=rounds, seed=7)
     assert np.array_equal(learnt.rounds, one_call.rounds)
     by_hand, t = ranker.fresh(), 0
-    for part in stream.parts():
-        for _ in range(min(part.n_queries, rounds - t)):
+    for part, first, end in stream.parts(0, rounds):
+        assert first == t
+        for _ in range(first, end):
             impression = by_hand.rank(part.query(t, seed=7), round=t)
             relevance = part.relevance(t, seed=7)
             by_hand.update(impression, Top(1)(relevance, impression.ranking, round=t, seed=7))
             t += 1
-        if t == rounds:
-            break
-    state = by_hand.state._asdict()
-    assert all(np.array_equal(state[name], learnt.state[name]) for name in state)
+    assert t == rounds
+    assert _same_state(by_hand.state_dict(), learnt.states[0])
 
 
 def test_the_columns_are_those_of_all_files(tmp_path):
@@ -155,15 +165,15 @@ def test_group_files_are_streamed_too(tmp_path):
     stream = LetorStream(tmp_path / "rank.train", groups=tmp_path / "rank.query", block_bytes=40)
     assert (stream.n_queries, stream.n_documents, stream.n_dropped) == (18, 27, 9)
     assert (stream.n_items, stream.n_features, stream.max_grade) == (2, 2, 2.0)
-    parts = stream.parts()
-    assert next(parts).params.first_round == 0
-    assert next(parts).params.first_round > 0
+    parts = stream.parts(0, 99)
+    assert _queries(next(parts)).params.first_round == 0
+    assert _queries(next(parts)).params.first_round > 0
 
 
 def _peak(path, rounds):
     tracemalloc.start()
     stream = LetorStream(path, normalise="minmax", block_bytes=16 * BLOCK)
-    learn_stream(_ranker(stream), stream, rounds=rounds, seed=7)
+    play(_ranker(stream), stream, rounds=rounds, seed=7)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak
@@ -171,7 +181,7 @@ def _peak(path, rounds):
 
 def test_memory_is_that_of_a_few_chunks(path, tmp_path):
     stream = LetorStream(path, normalise="minmax")
-    learn_stream(_ranker(stream), stream, rounds=10, seed=7)  # compiled before memory is counted
+    play(_ranker(stream), stream, rounds=10, seed=7)  # compiled before memory is counted
     sizes = {n: _write(tmp_path / f"{n}.txt", n, n_features=40) for n in (700, 5600)}
     small, large = (_peak(file, 2 * n) for n, file in sizes.items())
     tracemalloc.start()
@@ -209,13 +219,32 @@ def test_files_that_grow_are_refused(tmp_path):
     stream = LetorStream(path, block_bytes=BLOCK)
     _write(path, 20, longest=12)
     with pytest.raises(InvalidInput, match="`n_items` of a larger set must be at least 1"):
-        learn_stream(_ranker(stream), stream, rounds=100, seed=7)
+        play(_ranker(stream), stream, rounds=100, seed=7)
 
 
 def test_parts_pass_the_loop_of_the_rounds(path):
     stream = LetorStream(path, normalise="minmax", block_bytes=BLOCK)
-    part = next(stream.parts())
+    part = _queries(next(stream.parts(0, 5)))
     ranker = _ranker(stream)
     log = play_by_hand(ranker.fresh(), part, Top(1), 5)
     assert len(log) == 5
     assert part.n_items == stream.n_items >= max(i.query.n_items for i, _ in log)
+
+
+def test_a_stream_can_be_left_and_taken_up_again(path):
+    stream = LetorStream(path, normalise="minmax", block_bytes=BLOCK)
+    ranker, rounds = _ranker(stream), int(1.5 * stream.n_queries)
+    whole = play(ranker, stream, rounds=rounds, seed=7, runs=2, record=True)
+    first = play(ranker, stream, rounds=rounds // 3, seed=7, runs=2, record=True)
+    both = play(
+        ranker, stream, rounds=rounds - rounds // 3, seed=7, runs=2, record=True, start=first
+    )
+    for run in range(2):
+        assert _same_state(both.states[run], whole.states[run])
+        assert _same_state(both.logs[run]._asdict(), whole.logs[run]._asdict())
+        assert _same_state(replay(ranker, both.logs[run]).state_dict(), whole.states[run])
+    assert np.array_equal(both.scores[:, -1], whole.scores[:, -1])
+    t = rounds // 2
+    part, *_ = next(stream.parts(t, t + 1))
+    assert np.array_equal(stream.relevance(t, seed=7), part.relevance(t, seed=7))
+    assert stream.query(t).features.tolist() == part.query(t).features.tolist()  # type: ignore[union-attr]

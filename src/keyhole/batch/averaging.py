@@ -7,7 +7,7 @@ import numpy as np
 
 from keyhole.contracts import RankerKernel, World
 from keyhole.errors import FloatArray, InvalidInput
-from keyhole.game.learn import learn
+from keyhole.game.play import play
 from keyhole.kernels.compiled import assemble
 from keyhole.rankers.lists import ContextualRanker
 from keyhole.rankers.lists.base import LinearState
@@ -99,7 +99,8 @@ def average_weights(
     Parameters
     ----------
     ranker, world, rounds, seed
-        See :func:`keyhole.game.learn.learn`.
+        See :func:`keyhole.play`.
     """
-    state = learn(Averaged(ranker, run=ranker.run), world, rounds=rounds, seed=seed).state
+    averaged = Averaged(ranker, run=ranker.run)
+    state = play(averaged, world, rounds=rounds, seed=seed, runs=ranker.run + 1).states[ranker.run]
     return state["total"] / state["count"][0]

@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,7 +24,6 @@ from keyhole.cli.terminal import (
     sentences,
     to_json,
 )
-from keyhole.contracts import options_of
 from keyhole.files import check_folder, write_atomically
 from keyhole.lab.figures.curves import Panel, check_figures, save_figure
 from keyhole.lab.figures.groups import table_of
@@ -32,8 +32,8 @@ from keyhole.lab.results import REGRET, Curve, curves_csv, summary
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study, list_studies, on_files
 from keyhole.measures import MEASURES, measure
-from keyhole.rankers import RANKERS, SUBROUTINES
-from keyhole.rankers.lists import CONTEXTUAL_RANKERS
+from keyhole.rankers import RANKERS, SUBROUTINES, ContextualRanker, FixedListRanker
+from keyhole.registry import options_of
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES
 from keyhole.worlds import WORLDS
@@ -227,6 +227,15 @@ def _options_text(cls: type) -> str:
     )
 
 
+def _rows(table: Mapping[str, type], base: type = object) -> dict[str, tuple[str, str]]:
+    """Return the names of a table's rows with a sentence and the options of each."""
+    return {
+        name: (_summary_of(cls), _options_text(cls))
+        for name, cls in table.items()
+        if issubclass(cls, base)
+    }
+
+
 @app.command(name="list")
 def list_command(as_json: Json = False) -> None:
     """List rankers, surrogates, measures, worlds, reveals and papers, with their options.
@@ -238,15 +247,13 @@ def list_command(as_json: Json = False) -> None:
     """
     with sentences():
         tables: dict[str, dict[str, tuple[str, str]]] = {
-            "rankers": {n: (_summary_of(c), _options_text(c)) for n, c in RANKERS.items()},
+            "rankers of a fixed list": _rows(RANKERS, FixedListRanker),
             "subroutines": {n: (s.summary, "") for n, s in SUBROUTINES.items()},
-            "rankers of query-document lists": {
-                n: (_summary_of(c), _options_text(c)) for n, c in CONTEXTUAL_RANKERS.items()
-            },
-            "surrogates": {n: (_summary_of(c), _options_text(c)) for n, c in SURROGATES.items()},
+            "rankers of query-document lists": _rows(RANKERS, ContextualRanker),
+            "surrogates": _rows(SURROGATES),
             "measures": {n: (str(measure(n)), _summary_of(c)) for n, c in MEASURES.items()},
-            "worlds": {n: (_summary_of(c), _options_text(c)) for n, c in WORLDS.items()},
-            "reveals": {n: (_summary_of(c), _options_text(c)) for n, c in REVEALS.items()},
+            "worlds": _rows(WORLDS),
+            "reveals": _rows(REVEALS),
             "papers": {k: (f"{s.paper}: {s.about}", "") for k, s in list_studies().items()},
         }
         if as_json:

@@ -9,8 +9,8 @@ from rich.table import Table
 import keyhole
 from keyhole.bounds.guarantees import Guarantee, Problem, guarantees, smallest
 from keyhole.cli.terminal import OUT, Json, escape, sentences, to_json
-from keyhole.contracts import options_of
 from keyhole.errors import InvalidInput
+from keyhole.registry import options_of
 from keyhole.surrogates import SURROGATES, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 

@@ -10,16 +10,14 @@ from rich.table import Table
 
 import keyhole
 from keyhole.cli.terminal import OUT, Json, parse_options, progress_bar, sentences, to_json
-from keyhole.contracts import options_of
 from keyhole.data import QuerySet, read_letor
-from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.errors import InvalidInput, check_integer
 from keyhole.files import check_folder, plain
-from keyhole.game.learn import Learning, learn
-from keyhole.game.stream import LetorStream, learn_stream
+from keyhole.game import LetorStream, Trace, play
 from keyhole.kernels.sorting import sort_descending, sort_work
-from keyhole.lab.kinds.lists import make_ranker
-from keyhole.rankers.lists import CONTEXTUAL_RANKERS
+from keyhole.lab.kinds.lists import make_ranker, ranker_of_lists
 from keyhole.rankers.lists.models import load_model, model_arrays, save_model
+from keyhole.registry import options_of
 from keyhole.reveals import Top
 from keyhole.worlds.queries import Queries
 
@@ -52,8 +50,7 @@ def _ranker_options(ranker: str, surrogate: str | None, settings: list[str]) -> 
     if surrogate is not None:
         options["surrogate"] = surrogate
     if of_surrogate:
-        cls = CONTEXTUAL_RANKERS[check_choice(ranker, "ranker", CONTEXTUAL_RANKERS)]
-        name = options.get("surrogate", options_of(cls).get("surrogate"))
+        name = options.get("surrogate", options_of(ranker_of_lists(ranker)).get("surrogate"))
         options["surrogate"] = {"name": name, **of_surrogate}
     return options
 
@@ -61,16 +58,20 @@ def _ranker_options(ranker: str, surrogate: str | None, settings: list[str]) -> 
 def learn_command(
     files: Files,
     ranker: Annotated[
-        str, typer.Option(help=f"{', '.join([*CONTEXTUAL_RANKERS][:-1])} or random.")
-    ] = "rtopk",
+        str,
+        typer.Option(
+            help="A name of 'keyhole list', or file.py:Class or module:Class for one of your own."
+        ),
+    ] = "contextual-rtopk",
     surrogate: Annotated[
-        str | None, typer.Option(help="What rtopk or listnet descends: kl, squared, ranksvm, …")
+        str | None,
+        typer.Option(help="What contextual-rtopk or listnet descends: kl, squared, ranksvm, …"),
     ] = None,
     top: Annotated[
         int | None,
         typer.Option(
-            help="Documents revealed per list, all of which rtopk then learns from. Default: the "
-            "fewest that do. The other rankers see all or none."
+            help="Documents revealed per list, all of which contextual-rtopk then learns from. "
+            "Default: the fewest that do. The other rankers see all or none."
         ),
     ] = None,
     measure: Annotated[str, typer.Option(help="How lists are judged.")] = "NDCG@10",
@@ -110,7 +111,7 @@ def learn_command(
     revealed, and the ranker learns. The score is the running mean over the lists as they were
     shown; beside it, that of the lists it would have shown had it never explored.
 
-        keyhole learn train.txt --ranker rtopk --surrogate kl --top 1 --rounds 100000 --model m.npz
+        keyhole learn train.txt --surrogate kl --top 1 --rounds 100000 --model m.npz
 
         keyhole learn train.txt --surrogate ordinal --set surrogate.max_grade=4 --top 5
 
@@ -135,19 +136,13 @@ def learn_command(
         chosen = make_ranker(ranker, world, options, top=top, seed=seed)
         if model is not None:
             model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
-        game: dict[str, Any] = {
-            "measure": measure,
-            "reveal": None if top is None else Top(top),
-            "rounds": rounds,
-            "seed": seed,
-        }
         with progress_bar(ranker, rounds, quiet=as_json) as advance:
-            if isinstance(world, LetorStream):
-                result = learn_stream(chosen, world, progress=advance, **game)
-            else:
-                result = learn(chosen, world, progress=advance, **game)
+            result = play(
+                chosen, world, measure=measure, reveal=None if top is None else Top(top),
+                rounds=rounds, seed=seed, progress=advance,
+            )  # fmt: skip
         if model is not None:
-            save_model(model, chosen, result.state, minmax=not raw)
+            save_model(model, chosen, result.states[0], minmax=not raw)
         record = _record(result, queries, ranker, measure, seed, options)
         if as_json:
             sys.stdout.write(to_json(record))
@@ -156,18 +151,18 @@ def learn_command(
 
 
 def _record(
-    result: Learning,
+    result: Trace,
     queries: QuerySet | LetorStream,
     ranker: str,
     measure: str,
     seed: int,
     options: Any,
 ) -> Any:
-    curve = zip(result.rounds, result.shown / result.rounds, strict=True)
+    curve = zip(result.rounds, result.scores[0] / result.rounds, strict=True)
     return plain(
         {
-            "average_score": result.average_score,
-            "average_greedy_score": result.average_greedy_score,
+            "average_score": result.average_score.mean,
+            "average_greedy_score": result.average_greedy_score.mean,
             "curve": [[int(t), float(score)] for t, score in curve],
             "ranker": ranker,
             "options": options,

@@ -239,11 +239,18 @@ class Comparator:
         return np.asarray(sums[:, row])
 
 
-def comparator_for(measure: Measure, n_items: int, binary: bool) -> Comparator:
-    """Return the comparator of a measure: exact, found by search, or NaN where none is feasible."""
+def comparator_for(
+    measure: Measure, n_items: int, binary: bool, *, changing: bool = False
+) -> Comparator:
+    """Return the comparator of a measure: exact, found by search, or NaN where none is feasible.
+
+    ``changing``: lists change with every query, and no ranking is the same item's twice.
+    """
     sign = 1.0 if measure.is_loss else -1.0
     params = measure.params(n_items)
     none = np.empty((0, n_items), dtype=np.int64)
+    if changing:
+        return Comparator("none", _add_nothing, _unknown, ComparatorParams(params, none, sign), 1)
     if measure.is_linear(binary):
         given = ComparatorParams(params, none, sign)
         return Comparator("sorted", _add_gains, _best_sorted, given, n_items)
@@ -300,6 +307,8 @@ def best_fixed(
     [3, 4]
     """
     measure = named_measure(measure)
+    if world.n_features:
+        raise InvalidInput("A best fixed ranking is of one fixed list, not of lists that change.")
     comparator = comparator_for(measure, world.n_items, world.is_binary)
     if comparator.kind == "none":
         raise InvalidInput(

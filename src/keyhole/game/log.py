@@ -1,12 +1,20 @@
 """Logs of impressions and feedback, and their replay: the log is the truth, the state a cache."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from keyhole.contracts import Feedback, Impression, Query, Ranker, Seen, no_features
+from keyhole.contracts import (
+    Feedback,
+    Impression,
+    Query,
+    Ranker,
+    Seen,
+    no_features,
+    values_by_position,
+)
 from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput, why_unreadable
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
@@ -33,26 +41,51 @@ class Log(NamedTuple):
     features: FloatArray
 
     @classmethod
-    def empty(cls, seed: int, run: int, length: int, n_items: int) -> "Log":
-        """Return a log with room for ``length`` rounds of one list without features."""
+    def empty(
+        cls,
+        seed: int,
+        run: int,
+        length: int,
+        n_items: int,
+        n_features: int = 0,
+        dtype: Any = np.float64,
+    ) -> "Log":
+        """Return a log with room for ``length`` rounds of lists of up to ``n_items``."""
         return cls(
             seed,
             run,
             np.zeros(length, np.int64),
             np.zeros(length, np.bool_),
             np.zeros(length),
-            np.arange(length + 1) * n_items,
+            np.zeros(length + 1, np.int64),
             np.zeros(length * n_items, np.int64),
             np.full(length * n_items, np.nan),
-            no_features(length * n_items),
+            np.empty((length * n_items, n_features), dtype),
+        )
+
+    def trimmed(self) -> "Log":
+        """Return the log without the room that shorter lists have left."""
+        used = int(self.starts[-1])
+        return self._replace(
+            rankings=self.rankings[:used].copy(),
+            values=self.values[:used].copy(),
+            features=self.features[:used].copy(),
         )
 
     @classmethod
     def of(cls, ranker: Ranker, pairs: Sequence[tuple[Impression, Feedback]]) -> "Log":
-        """Return the log of what a ranker showed and saw, collected round by round."""
+        """Return the log of what a ranker showed and saw, collected round by round.
+
+        It grows by :meth:`followed_by`. A log is of one list: begin another when items change.
+        """
         if not pairs:
             raise InvalidInput("A log must have at least one impression.")
-        shown, seen = zip(*pairs, strict=True)
+        shown = [impression for impression, _ in pairs]
+        for impression in shown:
+            if ranker.item_names not in (None, impression.query.items):
+                raise InvalidInput(
+                    "A log must be of the items of its ranker: begin another one when they change."
+                )
         features = [
             no_features(i.query.n_items) if i.query.features is None else i.query.features
             for i in shown
@@ -65,8 +98,36 @@ class Log(NamedTuple):
             np.array([i.propensity for i in shown], dtype=np.float64),
             np.cumsum([0, *(len(i.ranking) for i in shown)], dtype=np.int64),
             np.concatenate([i.ranking for i in shown]).astype(np.int64),
-            np.concatenate([f.values for f in seen]).astype(np.float64),
+            np.concatenate([values_by_position(f, len(i.ranking)) for i, f in pairs]),
             np.concatenate(features),
+        )
+
+    def followed_by(self, rest: "Log") -> "Log":
+        """Return a log that goes on with the updates of another one."""
+        if (self.seed, self.run) != (rest.seed, rest.run):
+            raise InvalidInput(
+                f"A log of seed {self.seed} and run {self.run} must go on with the same, got "
+                f"{rest.seed} and {rest.run}."
+            )
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(rest, name)])
+            for name in ("rounds", "explored", "propensities", "rankings", "values", "features")
+        }
+        starts = np.concatenate([self.starts, self.starts[-1] + rest.starts[1:]])
+        return self._replace(**joined, starts=starts)
+
+    def part(self, first: int, end: int | None = None) -> "Log":
+        """Return the rows from ``first`` up to ``end`` (default: all that follow)."""
+        last = len(self.rounds) if end is None else end
+        where = slice(int(self.starts[first]), int(self.starts[last]))
+        return self._replace(
+            rounds=self.rounds[first:last],
+            explored=self.explored[first:last],
+            propensities=self.propensities[first:last],
+            starts=self.starts[first : last + 1] - self.starts[first],
+            rankings=self.rankings[where],
+            values=self.values[where],
+            features=self.features[where],
         )
 
     def pair(self, row: int) -> tuple[Impression, Feedback]:
@@ -119,11 +180,12 @@ def _log_loop(prepare: Any, update: Any) -> Callable[..., None]:
     return update_all
 
 
-def replay(ranker: R, log: Log) -> R:
+def replay(ranker: R, log: Log, *, start: Mapping[str, Any] | None = None) -> R:
     """Return a fresh ranker brought to the state that the updates of a log lead to.
 
     Its settings are the given ranker's, its random numbers those of the log. The log's order
-    is the order of the updates; the rounds in it may come late or shuffled.
+    is the order of the updates; the rounds in it may come late or shuffled. They go on from
+    ``start``, a state of :meth:`~keyhole.contracts.Ranker.state_dict`, where one is given.
 
     Examples
     --------
@@ -135,6 +197,8 @@ def replay(ranker: R, log: Log) -> R:
     True
     """
     fresh = ranker.fresh(seed=log.seed, run=log.run)
+    if start is not None:
+        fresh.load_state_dict(start)
     lengths = np.diff(log.starts)
     for row in np.flatnonzero(lengths != ranker.n_items):  # raises unless lists may differ
         fresh.features_of(log.pair(int(row))[0].query)
@@ -153,5 +217,5 @@ def replay(ranker: R, log: Log) -> R:
     update_all = assemble(_log_loop, fresh.kernel.prepare, fresh.kernel.update)
     update_all(fresh.params, fresh.state, work, log)
     if len(log.rounds):
-        fresh.next_round = int(log.rounds.max()) + 1
+        fresh.next_round = max(fresh.next_round, int(log.rounds.max()) + 1)
     return fresh

@@ -1,27 +1,18 @@
-"""The game: rankers meet worlds, are shown what a reveal shows, and are judged by a measure.
+"""Games: rankers meet worlds, are shown what a reveal shows, and are judged by a measure.
 
 ``play`` runs whole games in compiled code, many at once, and calls the kernels that the
-per-round API calls.
+per-round API calls. Lists may be fixed or come with every query, from memory or from a stream.
 """
 
 import time
 from collections.abc import Callable
 from functools import partial
 from threading import Event
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.contracts import (
-    Measure,
-    MeasureKernel,
-    Ranker,
-    Reveal,
-    Seen,
-    World,
-    measure_work,
-    no_features,
-)
+from keyhole.contracts import Measure, Ranker, Reveal, World, measure_work, state_arrays
 from keyhole.errors import (
     MAX_ROUND,
     FeedbackTooSmall,
@@ -32,99 +23,16 @@ from keyhole.errors import (
     check_integer,
     check_seed,
 )
-from keyhole.game.comparators import Comparator, comparator_for, new_sums
+from keyhole.game.comparators import Comparator, Sums, comparator_for, new_sums
 from keyhole.game.log import Log
-from keyhole.game.trace import Trace
-from keyhole.kernels.compiled import assemble
-from keyhole.kernels.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of
+from keyhole.game.loop import Board, loop_of
+from keyhole.game.trace import RunEnd, Trace
 from keyhole.measures import measure as named_measure
-from keyhole.reveals import Full, Top
+from keyhole.reveals import least_reveal
 from keyhole.threads import n_cores, play_runs
 
 _SEGMENT_WORK = 4_000_000
-"""Items ranked between two reports of progress: a fraction of a second."""
-
-
-class _Board(NamedTuple):
-    """What one run writes: buffers of the current round, totals, and the curve."""
-
-    ranking: Any
-    relevance: Any
-    gains: Any
-    values: Any
-    totals: Any
-    cursor: Any
-    scores: Any
-    best: Any
-    snapshots: Any
-    offsets: Any
-
-
-def _round_loop(
-    rank: Any,
-    update: Any,
-    relevance_of: Any,
-    reveal: Any,
-    prepare: Any,
-    score: Any,
-    observe: Any,
-    best: Any,
-) -> Callable[..., None]:
-    def play_rounds(
-        params: Any,
-        state: Any,
-        works: Any,
-        seed: int,
-        run: int,
-        world_run: int,
-        features: Any,
-        checkpoints: Any,
-        board: Any,
-        sums: Any,
-        log: Any,
-        first: int,
-        end: int,
-    ) -> None:
-        ranker_params, world_params, reveal_params, measure_params, comparator_params = params
-        work, scratch = works
-        ranker_stream = stream_of(RANKER_STREAM, run)
-        world_stream = stream_of(WORLD_STREAM, world_run)
-        reveal_stream = stream_of(REVEAL_STREAM, run)
-        ranking, relevance, gains, values = (
-            board.ranking,
-            board.relevance,
-            board.gains,
-            board.values,
-        )
-        total, cursor = board.totals[0], board.cursor[0]
-        for t in range(first, end):
-            draw = Draw(seed, ranker_stream, t)
-            relevance_of(world_params, Draw(seed, world_stream, t), relevance)
-            explored, propensity = rank(ranker_params, state, draw, features, ranking, work)
-            reveal(reveal_params, Draw(seed, reveal_stream, t), relevance, ranking, values)
-            seen = Seen(draw, features, ranking, explored, propensity, values)
-            update(ranker_params, state, seen, work)
-            offset, norm = prepare(measure_params, relevance, gains, scratch)
-            total += score(measure_params, gains, offset, norm, ranking)
-            observe(comparator_params, gains, offset, norm, sums)
-            if t < log.rounds.shape[0]:
-                log.rounds[t] = t
-                log.explored[t] = explored
-                log.propensities[t] = propensity
-                for position in range(ranking.shape[0]):
-                    log.rankings[log.starts[t] + position] = ranking[position]
-                    log.values[log.starts[t] + position] = values[position]
-            if t + 1 == checkpoints[cursor]:
-                board.scores[cursor] = total
-                board.best[cursor] = best(comparator_params, sums)
-                if cursor < board.snapshots.shape[0]:
-                    board.offsets[cursor] = sums.offset[0]
-                    for index in range(sums.sums.shape[0]):
-                        board.snapshots[cursor, index] = sums.sums[index]
-                cursor += 1
-        board.totals[0], board.cursor[0] = total, cursor
-
-    return play_rounds
+"""Items ranked, or features looked at, between two reports of progress: part of a second."""
 
 
 def checkpoints_of(rounds: int, n_points: int | None = 200) -> IntArray:
@@ -140,7 +48,9 @@ def checkpoints_of(rounds: int, n_points: int | None = 200) -> IntArray:
     return np.unique(np.concatenate([even, geometric]).round().astype(np.int64))
 
 
-def check_game(ranker: Ranker, world: World, reveal: Reveal, measure: Measure, rounds: int) -> None:
+def check_playable(
+    ranker: Ranker, world: World, reveal: Reveal, measure: Measure, rounds: int
+) -> None:
     """Raise unless the ranker can play this game."""
     check_integer(rounds, "`rounds`", at_least=1, at_most=MAX_ROUND - 1)
     if world.length is not None and rounds > world.length:
@@ -176,92 +86,96 @@ class _Game(NamedTuple):
     """Everything the runs of one call of :func:`play` share."""
 
     ranker: Ranker
+    ranker_described: dict[str, Any]
     world: World
     reveal: Reveal
     measure: Measure
-    kernel: MeasureKernel
     comparator: Comparator
-    rounds: int
+    play_rounds: Callable[..., None]
+    begin: int
+    end: int
     seed: int
     same_users: bool
     checkpoints: IntArray
     final: bool
     record: bool
+    start: Trace | None
 
 
-T = TypeVar("T")
-
-
-class _Run(NamedTuple):
-    scores: FloatArray
-    best: FloatArray
-    state: dict[str, Any]
-    log: Log | None
-
-
-def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Event) -> _Run:
-    ranker, world, n_items = game.ranker, game.world, game.world.n_items
-    n_points, n_sums = len(game.checkpoints), game.comparator.n_sums
-    measure_params = game.measure.params(n_items)
-    play_rounds = assemble(
-        _round_loop,
-        ranker.kernel.rank,
-        ranker.kernel.update,
-        world.kernel.relevance,
-        game.reveal.kernel.reveal,
-        *game.kernel,
-        game.comparator.observe,
-        game.comparator.best,
-    )
-    params = (
-        ranker.params,
-        world.params,
-        game.reveal.params,
-        measure_params,
-        game.comparator.params,
-    )
-    state = ranker.kernel.init(ranker.params, n_items, 0)
-    works = (ranker.kernel.work(ranker.params, n_items), measure_work(n_items))
-    board = _Board(
+def _new_board(game: _Game, before: RunEnd | None) -> Board:
+    n_items, n_points = game.world.n_items, len(game.checkpoints)
+    n_kept = n_points if game.final else 0
+    return Board(
         np.empty(n_items, np.int64),
         np.empty(n_items),
         np.empty(n_items),
         np.empty(n_items),
-        np.zeros(1),
+        np.zeros(2) if before is None else before.totals.copy(),
         np.zeros(1, np.int64),
         np.empty(n_points),
         np.empty(n_points),
-        np.empty((n_points if game.final else 0, n_sums)),
-        np.empty(n_points if game.final else 0),
+        np.empty(n_points),
+        np.empty((n_kept, game.comparator.n_sums)),
+        np.empty(n_kept),
     )
-    sums = new_sums(n_sums)
-    log = Log.empty(game.seed, run, game.rounds if game.record else 0, n_items)
-    step = max(1, _SEGMENT_WORK // max(n_items, n_sums))
-    for first in range(0, game.rounds, step):
-        if stop.is_set():
-            break
-        end = min(first + step, game.rounds)
-        play_rounds(
-            params,
-            state,
-            works,
-            game.seed,
-            run,
-            0 if game.same_users else run,
-            no_features(n_items),
-            game.checkpoints,
-            board,
-            sums,
-            log,
-            first,
-            end,
-        )
-        report(end - first)
-    best = board.best
-    if game.final and game.comparator.kind != "none":
-        ranking = game.comparator.best_ranking(sums.sums)
-        best = game.comparator.scores_of(ranking, board.snapshots, board.offsets)
-    return _Run(board.scores, best, state._asdict(), log if game.record else None)
+
+
+def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Event) -> RunEnd:
+    ranker, world, comparator = game.ranker, game.world, game.comparator
+    n_items = world.n_items
+    before = None if game.start is None else game.start.ends[run]
+    state = ranker.kernel.init(ranker.params, n_items, ranker.n_features)
+    sums = new_sums(comparator.n_sums)
+    if before is not None:
+        state = ranker.fresh().load_state_dict(before.state).state
+        sums.sums[:], sums.offset[:] = before.sums.sums, before.sums.offset
+    works = (ranker.kernel.work(ranker.params, n_items), measure_work(n_items))
+    board = _new_board(game, before)
+    measure_params = game.measure.params(n_items)
+    n_logged = game.end - game.begin if game.record else 0
+    log = Log.empty(game.seed, run, n_logged, n_items)
+    for part, first_of_part, end_of_part in world.parts(game.begin, game.end):
+        params = (
+            ranker.params, part.params, game.reveal.params, measure_params, comparator.params
+        )  # fmt: skip
+        matrix = part.matrix()
+        if game.record and log.features.shape[1] != matrix.shape[1]:
+            log = Log.empty(game.seed, run, n_logged, n_items, matrix.shape[1], matrix.dtype)
+        step = max(1, _SEGMENT_WORK // max(n_items * max(1, matrix.shape[1]), comparator.n_sums))
+        for first in range(first_of_part, end_of_part, step):
+            if stop.is_set():
+                break
+            end = min(first + step, end_of_part)
+            game.play_rounds(
+                params, state, works, game.seed, run, 0 if game.same_users else run, matrix,
+                game.checkpoints, board, sums, log, game.begin, first, end,
+            )  # fmt: skip
+            report(end - first)
+    return RunEnd(
+        state_arrays(
+            {**game.ranker_described, "seed": game.seed, "run": run}, state._asdict(), game.end
+        ),
+        board.totals,
+        Sums(sums.sums, sums.offset, sums.order, sums.sort),
+        board.scores,
+        board.greedy,
+        *_best_scores(game, board, sums, before),
+        log.trimmed() if game.record else None,
+    )
+
+
+def _best_scores(
+    game: _Game, board: Board, sums: Sums, before: RunEnd | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what the best ranking scored at the points, and what it was computed of."""
+    snapshots, offsets, comparator = board.snapshots, board.offsets, game.comparator
+    if not game.final or comparator.kind == "none":
+        return board.best, snapshots, offsets
+    if before is not None:
+        snapshots = np.concatenate([before.snapshots, snapshots])
+        offsets = np.concatenate([before.offsets, offsets])
+    ranking = comparator.best_ranking(sums.sums)
+    return comparator.scores_of(ranking, snapshots, offsets), snapshots, offsets
 
 
 def play(
@@ -269,14 +183,16 @@ def play(
     world: World,
     *,
     reveal: Reveal | None = None,
-    measure: str | Measure = "DCG",
+    measure: str | Measure | None = None,
     rounds: int,
     seed: int = 0,
     runs: int = 1,
     same_users: bool = False,
     comparator: str = "prefix",
+    greedy: bool | None = None,
     n_points: int | None = 200,
     record: bool = False,
+    start: Trace | None = None,
     n_threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Trace:
@@ -287,20 +203,27 @@ def play(
     ranker
         Its settings are used; every run starts from a fresh state.
     world, reveal, measure
-        Where relevance comes from, what is shown of it (default: as much as the ranker
-        needs), and how rankings are judged.
+        Where lists and relevance come from, what is shown of them (default: as much as the
+        ranker needs), and how rankings are judged (default: DCG for a fixed list, NDCG@10 for
+        query-document lists).
     rounds, seed, runs
         Length and number of the games; run i of a seed is the same whatever ``runs`` is.
     same_users
         Whether all runs meet the same users, so that only the ranker's draws differ.
     comparator
         Regret at a checkpoint is against the best ranking of the rounds so far (``prefix``)
-        or of the whole game (``final``).
+        or of the whole game (``final``). There is none for query-document lists.
+    greedy
+        Whether to score also what would have been shown without exploring. Default: for
+        query-document lists only, where that costs little.
     n_points
         Checkpoints of the curve; None for every round. Memory does not depend on ``rounds``
         otherwise.
     record
         Keep a log of every run, to replay.
+    start
+        Go on from the end of an earlier call with the same arguments: with its states, after its
+        last round, adding to its totals.
     n_threads
         Runs played at once; default, the cores at hand. It changes no result.
     progress
@@ -313,38 +236,39 @@ def play(
     >>> trace.average_regret.mean > 0
     True
     """
-    measure = named_measure(measure)
+    parts: Any = ((ranker, "ranker", Ranker), (world, "world", World))
+    for given, noun, base in parts:
+        if not isinstance(given, base):
+            raise InvalidInput(
+                f"`{noun}` must be a {noun} that is made, as by keyhole.{noun}(...), got {given!r}."
+            )
+    changing = bool(world.n_features)
+    measure = named_measure(("NDCG@10" if changing else "DCG") if measure is None else measure)
     if reveal is None:
-        reveal = Full() if ranker.depth == world.n_items else Top(max(ranker.depth, 1))
-    check_game(ranker, world, reveal, measure, rounds)
-    check_choice(comparator, "`comparator`", ("prefix", "final"))
+        reveal = least_reveal(ranker.depth, world.n_items)
     runs = check_integer(runs, "`runs`", at_least=1)
+    if start is not None and start.n_runs != runs:
+        raise InvalidInput(f"`start` must have the {runs} runs to go on with, got {start.n_runs}.")
+    begin = 0 if start is None else int(start.rounds[-1])
+    end = begin + check_integer(rounds, "`rounds`", at_least=1)
+    check_playable(ranker, world, reveal, measure, end)
+    check_choice(comparator, "`comparator`", ("prefix", "final"))
     if n_points is not None:
         check_integer(n_points, "`n_points`", at_least=2)
+    compared = comparator_for(measure, world.n_items, world.is_binary, changing=changing)
+    judge = measure.kernel_for(world.is_binary and not changing)
+    greedy = changing if greedy is None else greedy
+    points = checkpoints_of(end, n_points)
     game = _Game(
-        ranker,
-        world,
-        reveal,
-        measure,
-        measure.kernel_for(world.is_binary),
-        comparator_for(measure, world.n_items, world.is_binary),
-        rounds,
-        check_seed(seed),
-        same_users,
-        checkpoints_of(rounds, n_points),
-        comparator == "final",
-        record,
-    )
+        ranker, ranker.described(), world, reveal, measure, compared,
+        loop_of(ranker, world, reveal, judge, compared, greedy=greedy),
+        begin, end, check_seed(seed), same_users, points[points > begin],
+        comparator == "final", record, start,
+    )  # fmt: skip
     began = time.perf_counter()
     finished = play_runs(partial(_play_run, game), runs, n_threads or n_cores(), progress)
-    return Trace(
-        game.checkpoints,
-        np.array([run.scores for run in finished]),
-        np.array([run.best for run in finished]),
-        measure.is_loss,
-        comparator,
-        game.comparator.kind,
-        tuple(run.state for run in finished),
-        tuple(run.log for run in finished if run.log is not None),
-        time.perf_counter() - began,
-    )
+    played = Trace.of(
+        game.checkpoints, finished, measure.is_loss, comparator, compared.kind,
+        greedy=greedy, seconds=time.perf_counter() - began,
+    )  # fmt: skip
+    return played if start is None else start.followed_by(played)

@@ -1,26 +1,25 @@
-"""Learning from files larger than memory: whole queries are read, learnt on and dropped."""
+"""A world of files larger than memory: whole queries are read, shown and dropped."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from keyhole.contracts import Measure, Ranker, Reveal
+from keyhole.contracts import Query, World, WorldKernel
 from keyhole.data import BLOCK_BYTES, QuerySet, iterate_letor, letor_columns
 from keyhole.data.letor.files import Paths
-from keyhole.errors import IntArray, check_integer
-from keyhole.game.learn import Learning, learn
-from keyhole.game.play import checkpoints_of
+from keyhole.errors import FloatArray, IntArray, InvalidInput
 from keyhole.worlds.queries import Queries, largest_norm
 
 
-class LetorStream:
+class LetorStream(World):
     r"""The queries of LETOR or SVMLight files, a chunk at a time.
 
     The files are read twice to begin with: for the number of their columns, then for the
-    facts below, by which rankers are tuned. They must not change afterwards.
+    facts below, by which rankers are tuned. They must not change afterwards. A game on it is one
+    on all queries (:class:`~keyhole.worlds.queries.Queries`), except that a pass takes the chunks
+    in the order of the files and shuffles within each of them.
 
     Parameters
     ----------
@@ -39,6 +38,8 @@ class LetorStream:
     >>> stream.n_queries, stream.n_items, stream.max_grade, stream.largest_norm
     (2, 2, 2.0, 5.0)
     """
+
+    kernel: ClassVar[WorldKernel] = Queries.kernel
 
     def __init__(
         self,
@@ -68,65 +69,42 @@ class LetorStream:
         self.n_features = n_features
         self.n_queries = self.n_documents = self.n_dropped = self.n_items = 0
         self.max_grade = norm = 0.0
+        self.is_binary = True
         for chunk in chunks():
             self.n_queries += chunk.n_queries
             self.n_documents += chunk.n_documents
             self.n_dropped += chunk.n_dropped
             self.n_items = max(self.n_items, chunk.largest)
             self.max_grade = max(self.max_grade, float(chunk.relevance.max()))
+            self.is_binary &= bool(np.isin(chunk.relevance, (0.0, 1.0)).all())
             norm = max(norm, largest_norm(chunk.features))
         self.largest_norm = norm or 1.0
 
-    def parts(self) -> Iterator[Queries]:
-        """Give the chunks as worlds, each to be shown once; pass after pass, for ever."""
+    def parts(self, first: int, end: int) -> Iterator[tuple[World, int, int]]:
+        """Give the chunks as worlds, each to be shown once, pass after pass."""
         first_round = 0
         for lap in count():
             for chunk in self._chunks():
-                yield Queries(chunk.features, chunk.relevance, chunk.starts).as_part(
-                    first_round=first_round,
-                    first_pass=lap,
-                    n_items=self.n_items,
-                    max_grade=self.max_grade,
-                )
-                first_round += chunk.n_queries
+                last = first_round + chunk.n_queries
+                if last > first:
+                    part = Queries(chunk.features, chunk.relevance, chunk.starts).as_part(
+                        first_round=first_round,
+                        first_pass=lap,
+                        n_items=self.n_items,
+                        max_grade=self.max_grade,
+                    )
+                    yield part, max(first, first_round), min(last, end)
+                first_round = last
+                if first_round >= end:
+                    return
 
+    def query(self, round: int, *, seed: int = 0, run: int = 0) -> Query:
+        part, *_ = next(self.parts(round, round + 1))
+        return part.query(round, seed=seed, run=run)
 
-def learn_stream(
-    ranker: Ranker,
-    stream: LetorStream,
-    *,
-    measure: str | Measure = "NDCG@10",
-    reveal: Reveal | None = None,
-    rounds: int,
-    seed: int = 0,
-    n_points: int | None = 200,
-    progress: Callable[[int], None] | None = None,
-) -> Learning:
-    """Let a ranker learn on files of any size, in the memory of a few chunks.
+    def relevance(self, round: int, *, seed: int = 0, run: int = 0) -> FloatArray:
+        part, *_ = next(self.parts(round, round + 1))
+        return part.relevance(round, seed=seed, run=run)
 
-    It is :func:`keyhole.game.learn.learn` on all queries, except that a pass takes the chunks in
-    the order of the files and shuffles within each of them. With a single chunk it gives the same
-    bits.
-    """
-    rounds = check_integer(rounds, "`rounds`", at_least=1)
-    parts = stream.parts()
-    result: Learning | None = None
-    done = 0
-    while True:
-        world = next(parts)
-        n_rounds = min(world.n_queries, rounds - done)
-        result = learn(
-            ranker, world, measure=measure, reveal=reveal, rounds=n_rounds, seed=seed,
-            n_points=n_points, progress=progress, start=result, horizon=rounds,
-        )  # fmt: skip
-        done += n_rounds
-        if done == rounds:
-            return _at(checkpoints_of(rounds, n_points), result)
-
-
-def _at(points: IntArray, result: Learning) -> Learning:
-    """Return only these points of a curve: every call of ``learn`` has added its last round."""
-    kept = np.isin(result.rounds, points)
-    return replace(
-        result, rounds=result.rounds[kept], shown=result.shown[kept], greedy=result.greedy[kept]
-    )
+    def relabelled(self, labels: IntArray) -> World:
+        raise InvalidInput("The documents of files cannot be relabelled.")

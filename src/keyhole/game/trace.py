@@ -1,6 +1,7 @@
 """What a game leaves behind: curves of score and regret."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ _FITTED_FROM = 0.1
 _RESAMPLES = 1000
 
 
-class Estimate(NamedTuple):
+class RunMean(NamedTuple):
     """A mean over runs and its standard error (NaN for a single run)."""
 
     mean: float
@@ -44,10 +45,10 @@ def log_log_slope(rounds: IntArray, regret: FloatArray) -> Slope:
     return Slope(value, float(low), float(high))
 
 
-def _estimate(values: FloatArray) -> Estimate:
+def _over_runs(values: FloatArray) -> RunMean:
     n_runs = len(values)
     error = float(values.std(ddof=1) / np.sqrt(n_runs)) if n_runs > 1 else float("nan")
-    return Estimate(float(values.mean()), error)
+    return RunMean(float(values.mean()), error)
 
 
 def mean_and_error(per_run: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -65,15 +66,35 @@ def _slope(log_rounds: FloatArray, curve: FloatArray) -> float:
     return float(np.polyfit(log_rounds, np.log(curve), 1)[0])
 
 
+class RunEnd(NamedTuple):
+    """What one run leaves: its curve, and all that is needed to go on with it.
+
+    ``state`` is fit for :meth:`~keyhole.contracts.Ranker.load_state_dict`; ``sums``, ``snapshots``
+    and ``offsets`` are what the comparator has seen.
+    """
+
+    state: dict[str, Any]
+    totals: FloatArray
+    sums: Any
+    scores: FloatArray
+    greedy: FloatArray
+    best: FloatArray
+    snapshots: FloatArray
+    offsets: FloatArray
+    log: Log | None
+
+
 @dataclass(frozen=True)
 class Trace:
     """Totals at checkpoints of one or more runs of a game.
 
-    ``rounds`` counts the rounds played at each checkpoint; ``scores`` and ``best`` are
-    (runs, checkpoints): what was scored in total, and what the best fixed ranking (of the
-    rounds so far, or of the whole game if ``comparator`` is ``final``) would have scored.
-    ``exact`` says how that ranking was found: it was ``sorted``, or all were tried
+    ``rounds`` counts the rounds played at each checkpoint; ``scores``, ``best`` and ``greedy`` are
+    (runs, checkpoints): what was scored in total, what the best fixed ranking (of the
+    rounds so far, or of the whole game if ``comparator`` is ``final``) would have scored, and what
+    would have been scored without exploring (NaN where nobody asked).
+    ``exact`` says how the best ranking was found: it was ``sorted``, or all were tried
     (``exhaustive``); by a ``local`` search, which may miss the best one; or not at all (``none``).
+    ``states`` and ``logs`` are those of the runs, and ``ends`` what a later call goes on from.
     """
 
     rounds: IntArray
@@ -85,6 +106,50 @@ class Trace:
     states: tuple[dict[str, Any], ...]
     logs: tuple[Log, ...]
     seconds: float
+    greedy: FloatArray = field(default_factory=lambda: np.array(np.nan))
+    ends: tuple[RunEnd, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        rounds: IntArray,
+        ends: Sequence[RunEnd],
+        is_loss: bool,
+        comparator: str,
+        exact: str,
+        *,
+        greedy: bool,
+        seconds: float,
+    ) -> "Trace":
+        """Return the curves of runs that have just been played."""
+        scores = np.array([end.scores for end in ends])
+        return cls(
+            rounds,
+            scores,
+            np.array([end.best for end in ends]),
+            is_loss,
+            comparator,
+            exact,
+            tuple(end.state for end in ends),
+            tuple(end.log for end in ends if end.log is not None),
+            seconds,
+            np.array([end.greedy for end in ends]) if greedy else np.full(scores.shape, np.nan),
+            tuple(ends),
+        )
+
+    def followed_by(self, rest: "Trace") -> "Trace":
+        """Return the curves of this part of some games and of the rest of them as one."""
+        whole = rest.best.shape[1] > rest.scores.shape[1]  # against the best of the whole game
+        logs = zip(self.logs, rest.logs, strict=False)
+        return replace(
+            rest,
+            rounds=np.concatenate([self.rounds, rest.rounds]),
+            scores=np.concatenate([self.scores, rest.scores], axis=1),
+            best=rest.best if whole else np.concatenate([self.best, rest.best], axis=1),
+            greedy=np.concatenate([self.greedy, rest.greedy], axis=1),
+            logs=tuple(early.followed_by(late) for early, late in logs),
+            seconds=self.seconds + rest.seconds,
+        )
 
     @property
     def n_runs(self) -> int:
@@ -105,19 +170,24 @@ class Trace:
         return self.exact == "local"
 
     @property
-    def average_regret(self) -> Estimate:
+    def average_regret(self) -> RunMean:
         """Regret per round at the end, over the runs."""
-        return _estimate(self.regret[:, -1] / self.rounds[-1])
+        return _over_runs(self.regret[:, -1] / self.rounds[-1])
 
     @property
-    def average_score(self) -> Estimate:
+    def average_score(self) -> RunMean:
         """Score per round at the end, over the runs."""
-        return _estimate(self.scores[:, -1] / self.rounds[-1])
+        return _over_runs(self.scores[:, -1] / self.rounds[-1])
 
     @property
-    def best_fixed_score(self) -> Estimate:
+    def average_greedy_score(self) -> RunMean:
+        """Score per round at the end had it never explored, over the runs."""
+        return _over_runs(self.greedy[:, -1] / self.rounds[-1])
+
+    @property
+    def best_fixed_score(self) -> RunMean:
         """Score per round of the best fixed ranking, over the runs."""
-        return _estimate(self.best[:, -1] / self.rounds[-1])
+        return _over_runs(self.best[:, -1] / self.rounds[-1])
 
     def curve(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return rounds, mean regret per round, and its standard error over the runs."""

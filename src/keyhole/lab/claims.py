@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import FeedbackTooSmall, InvalidInput, NotObservable, check_choice
-from keyhole.game.trace import Estimate, log_log_slope
+from keyhole.game.trace import RunMean, log_log_slope
 from keyhole.lab.kinds.games import GameSpec, build, play_game
 from keyhole.lab.results import Curve
 
@@ -32,12 +32,12 @@ class Verdict:
         return f"{word}  {self.claim}: {self.evidence}"
 
 
-def _shown(estimate: Estimate) -> str:
+def _shown(estimate: RunMean) -> str:
     spread = "" if math.isnan(estimate.error) else f" ± {estimate.error:.2g}"
     return f"{estimate.mean:.4g}{spread}"
 
 
-def _apart(low: Estimate, high: Estimate, errors: float, by: float) -> bool:
+def _apart(low: RunMean, high: RunMean, errors: float, by: float) -> bool:
     """Return whether one mean is below another by standard errors of the difference, and more."""
     spread = math.hypot(low.error, high.error)
     return high.mean - low.mean > by + errors * (0.0 if math.isnan(spread) else spread)
@@ -144,7 +144,7 @@ def _over_line(
         if gap.min() < least:
             at = np.flatnonzero(late)[gap.argmin()]
             least = float(gap.min())
-            value = _shown(Estimate(float(mean[at]), float(error[at])))
+            value = _shown(RunMean(float(mean[at]), float(error[at])))
             lowest = f"{curve.label} with {value} at {line.x[at]}"
     return holds, (
         f"over {int(late.sum())} checkpoints from round {claim['from']} the lowest of "

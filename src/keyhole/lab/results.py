@@ -15,7 +15,7 @@ import numpy as np
 import keyhole
 from keyhole.errors import FloatArray, IntArray, InvalidInput
 from keyhole.files import plain, write_atomically
-from keyhole.game.trace import Estimate, Trace, mean_and_error
+from keyhole.game.trace import RunMean, Trace, mean_and_error
 from keyhole.lab.kinds.games import BuiltGame
 
 
@@ -50,6 +50,7 @@ def summary(game: BuiltGame, trace: Trace) -> dict[str, Any]:
             "is_loss": trace.is_loss,
             "reveal": str(game.reveal),
             "item_names": game.world.item_names,
+            "learnt_ranking": game.ranker.fresh().load_state_dict(trace.states[0]).best(),
             "spec": game.spec.as_dict(),
             "notes": notes,
             "seconds": trace.seconds,
@@ -124,10 +125,10 @@ class Curve:
             raise InvalidInput(f"The curve {self.label!r} has no point up to {x}.")
         return index
 
-    def at(self, x: int | None = None) -> Estimate:
+    def at(self, x: int | None = None) -> RunMean:
         """Return mean and standard error at the last point up to ``x``, or at the end."""
         index, (mean, error) = self.index(x), self.mean
-        return Estimate(float(mean[index]), float(error[index]))
+        return RunMean(float(mean[index]), float(error[index]))
 
 
 def curves_csv(curves: list[Curve], axes: Axes) -> bytes:

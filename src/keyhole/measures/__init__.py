@@ -1,9 +1,10 @@
 """How a ranking is judged: one file per measure, one row each in MEASURES."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from keyhole.contracts import Measure, options_of
-from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.contracts import Measure
+from keyhole.errors import InvalidInput, check_integer
 from keyhole.measures.ap import AP
 from keyhole.measures.auc import AUC
 from keyhole.measures.dcg import DCG
@@ -17,34 +18,34 @@ from keyhole.measures.precision import Precision
 from keyhole.measures.recall import Recall
 from keyhole.measures.rr import RR
 from keyhole.measures.sum_loss import SumLoss
+from keyhole.registry import Table
 
-MEASURES: dict[str, type[Measure]] = {
-    cls.name: cls
-    for cls in (
-        SumLoss,
-        PairwiseLoss,
-        InversionLoss,
-        DCG,
-        NDCG,
-        Precision,
-        AP,
-        AUC,
-        ERR,
-        RR,
-        Recall,
-        NDCGLoss,
-        APLoss,
-    )
-}
+_ROWS: tuple[type[Measure], ...] = (
+    SumLoss,
+    PairwiseLoss,
+    InversionLoss,
+    DCG,
+    NDCG,
+    Precision,
+    AP,
+    AUC,
+    ERR,
+    RR,
+    Recall,
+    NDCGLoss,
+    APLoss,
+)
+
+MEASURES: Table[Measure] = Table("measure", Measure, {cls.name: cls for cls in _ROWS})
 
 
-def measure(name: str | Measure, **options: Any) -> Measure:
+def measure(name: str | Mapping[str, Any] | Measure, **options: Any) -> Measure:
     """Return a measure by its name, such as ``"DCG"`` or ``"NDCG@10"``.
 
     Parameters
     ----------
     name
-        A name of MEASURES, with ``@n`` for a cutoff where the measure takes one.
+        A name of MEASURES, with ``@n`` for a cutoff where the measure takes one; or a spec.
     options
         ``empty`` (the value of a list without a relevant item) and, for ERR, ``max_grade``.
 
@@ -56,17 +57,16 @@ def measure(name: str | Measure, **options: Any) -> Measure:
     NDCG@10 (gain; item 2^r - 1; position 1/log2(1+p), over that of the best ranking; \
 cutoff 10, empty list 1)
     """
-    if isinstance(name, Measure):
-        return name
-    base, at, cutoff = str(name).partition("@")
-    cls = MEASURES[check_choice(base, "measure", MEASURES)]
-    for option in options:
-        check_choice(option, f"option of {base}", options_of(cls))
+    if not isinstance(name, str):
+        return MEASURES.make(name, **options)
+    base, at, cutoff = name.partition("@")
     if not at:
-        return cls(**options)
+        return MEASURES.make(base, **options)
+    MEASURES.find(base)
     if not (cutoff.isascii() and cutoff.isdecimal()):
         raise InvalidInput(f"cutoff of measure {name!r} must be a whole number after the @.")
-    return cls(check_integer(int(cutoff), f"cutoff of {base}", at_least=1), **options)
+    depth = check_integer(int(cutoff), f"cutoff of {base}", at_least=1)
+    return MEASURES.make(base, cutoff=depth, **options)
 
 
 __all__ = [

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from keyhole.contracts import Measure, options_of
+from keyhole.contracts import Measure
 from keyhole.errors import InvalidInput
 from keyhole.measures import MEASURES
 from keyhole.monitoring.board import Board
@@ -21,6 +21,7 @@ from keyhole.monitoring.verify import (
     exchangeable_regret,
     forced_regret,
 )
+from keyhole.registry import options_of
 
 
 def game_data(measure: Measure, n_items: int, k: int, grades: int) -> dict[str, Any]:

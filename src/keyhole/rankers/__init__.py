@@ -1,8 +1,10 @@
 """Algorithms that rank and learn: one file each, one row each in RANKERS."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from keyhole.contracts import Ranker
 from keyhole.rankers.fixed import (
-    FIXED_LIST_RANKERS,
     FTPL,
     SUBROUTINES,
     Fixed,
@@ -13,18 +15,93 @@ from keyhole.rankers.fixed import (
     Random,
     RTopK,
 )
+from keyhole.rankers.lists import (
+    ClassificationPerceptron,
+    ContextualRanker,
+    ContextualRTopK,
+    Descent,
+    KernelMaxViolationPerceptron,
+    KernelSLAMPerceptron,
+    MaxViolationPerceptron,
+    RandomLists,
+    SLAMPerceptron,
+)
+from keyhole.registry import Table
 
-RANKERS: dict[str, type[Ranker]] = {**FIXED_LIST_RANKERS}
+RANKERS: Table[Ranker] = Table(
+    "ranker",
+    Ranker,
+    {
+        # of one list for everybody
+        "rtopk": RTopK,
+        "ftpl": FTPL,
+        "onlinerank": OnlineRank,
+        "hedge": Hedge,
+        "forecaster": Forecaster,
+        "random": Random,
+        "fixed": Fixed,
+        # of query-document lists
+        "contextual-rtopk": ContextualRTopK,
+        "listnet": Descent,
+        "slam": SLAMPerceptron,
+        "max-violation": MaxViolationPerceptron,
+        "kernel-slam": KernelSLAMPerceptron,
+        "kernel-max-violation": KernelMaxViolationPerceptron,
+        "perceptron": ClassificationPerceptron,
+        "random-lists": RandomLists,
+    },
+)
+
+
+def ranker(name: str | Mapping[str, Any] | Ranker, **settings: Any) -> Ranker:
+    """Return a ranker by its name or spec.
+
+    Parameters
+    ----------
+    name
+        A name of RANKERS; ``module:Class`` or ``file.py:Class`` for one of your own; or the
+        spec of a ranker, of which an equal one is made.
+    settings
+        What the ranker takes: ``n_items`` or ``items``, the names of the items, for a fixed list;
+        ``n_features`` and ``n_items``, the length of the longest list, for query-document lists.
+
+    Examples
+    --------
+    >>> ranker("rtopk", items=["ant", "bee", "cat"], horizon=1000)
+    RTopK(n_items=3, horizon=1000, items=['ant', 'bee', 'cat'])
+    >>> ranker(ranker("ftpl", n_items=5, seed=3).spec)
+    FTPL(n_items=5, seed=3)
+    >>> ranker("rtopk", n_items=5, horizn=1000)
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.UnknownName: A setting of RTopK must be one of eps_scale, horizon, items, k, \
+max_grade, measure, n_blocks, n_chosen, n_items, partition, rate, rest, run, seed, subroutine, \
+tight, got 'horizn'. Did you mean 'horizon'?
+    """
+    if settings.get("items") is not None:
+        settings.setdefault("n_items", len(settings["items"]))
+    return RANKERS.make(name, **settings)
+
 
 __all__ = [
     "FTPL",
     "RANKERS",
     "SUBROUTINES",
+    "ClassificationPerceptron",
+    "ContextualRTopK",
+    "ContextualRanker",
+    "Descent",
     "Fixed",
     "FixedListRanker",
     "Forecaster",
     "Hedge",
+    "KernelMaxViolationPerceptron",
+    "KernelSLAMPerceptron",
+    "MaxViolationPerceptron",
     "OnlineRank",
     "RTopK",
     "Random",
+    "RandomLists",
+    "SLAMPerceptron",
+    "ranker",
 ]

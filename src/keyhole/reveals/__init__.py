@@ -1,10 +1,31 @@
 """What the learner gets to see: one file per reveal, one row each in REVEALS."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from keyhole.contracts import Reveal
+from keyhole.registry import Table
 from keyhole.reveals.choice import Choice
 from keyhole.reveals.full import Full
 from keyhole.reveals.top import Top
 
-REVEALS: dict[str, type[Reveal]] = {"full": Full, "top": Top, "choice": Choice}
+REVEALS: Table[Reveal] = Table("reveal", Reveal, {"full": Full, "top": Top, "choice": Choice})
 
-__all__ = ["REVEALS", "Choice", "Full", "Top"]
+
+def reveal(name: str | Mapping[str, Any] | Reveal, **settings: Any) -> Reveal:
+    """Return a reveal by its name or spec.
+
+    Examples
+    --------
+    >>> reveal("top", k=3)
+    Top(k=3)
+    """
+    return REVEALS.make(name, **settings)
+
+
+def least_reveal(depth: int, n_items: int) -> Reveal:
+    """Return the reveal that shows the first positions of a list, and no more than it must."""
+    return Full() if depth >= n_items else Top(max(depth, 1))
+
+
+__all__ = ["REVEALS", "Choice", "Full", "Top", "least_reveal", "reveal"]

@@ -1,9 +1,9 @@
 """Losses of scores that can be descended: one file per surrogate, one row each in SURROGATES."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from keyhole.contracts import options_of
-from keyhole.errors import check_choice
+from keyhole.registry import Table
 from keyhole.surrogates.base import (
     PairKernel,
     PartKernel,
@@ -37,33 +37,32 @@ from keyhole.surrogates.slam import SLAM
 from keyhole.surrogates.smooth_dcg import SmoothDCG, annealed_eps
 from keyhole.surrogates.squared import Squared
 
-SURROGATES: dict[str, type[Surrogate]] = {
-    cls.name: cls
-    for cls in (
-        Hinge,
-        SLAM,
-        MaxViolation,
-        ListNet,
-        Squared,
-        RankSVM,
-        UnnormalisedKL,
-        SmoothDCG,
-        NDCGSquared,
-        Logistic,
-        Ordinal,
-        Poisson,
-        PairwiseSquared,
-    )
-}
+_ROWS: tuple[type[Surrogate], ...] = (
+    Hinge,
+    SLAM,
+    MaxViolation,
+    ListNet,
+    Squared,
+    RankSVM,
+    UnnormalisedKL,
+    SmoothDCG,
+    NDCGSquared,
+    Logistic,
+    Ordinal,
+    Poisson,
+    PairwiseSquared,
+)
+
+SURROGATES: Table[Surrogate] = Table("surrogate", Surrogate, {cls.name: cls for cls in _ROWS})
 
 
-def surrogate(name: str | Surrogate, **options: Any) -> Surrogate:
+def surrogate(name: str | Mapping[str, Any] | Surrogate, **options: Any) -> Surrogate:
     """Return a surrogate by its name, such as ``"squared"``.
 
     Parameters
     ----------
     name
-        A name of SURROGATES.
+        A name of SURROGATES, or a spec.
     options
         What the surrogate takes: ``measure`` and ``weights`` (slam), ``eps`` (smooth_dcg),
         ``max_grade`` (logistic, ordinal).
@@ -79,12 +78,7 @@ def surrogate(name: str | Surrogate, **options: Any) -> Surrogate:
 max_violation, ndcg_squared, ordinal, pairwise_squared, poisson, ranksvm, slam, smooth_dcg, \
 squared, got 'rank_svm'. Did you mean 'ranksvm'?
     """
-    if isinstance(name, Surrogate):
-        return name
-    cls = SURROGATES[check_choice(name, "surrogate", SURROGATES)]
-    for option in options:
-        check_choice(option, f"option of {name}", options_of(cls))
-    return cls(**options)
+    return SURROGATES.make(name, **options)
 
 
 __all__ = [

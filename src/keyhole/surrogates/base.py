@@ -21,6 +21,7 @@ from keyhole.errors import (
     check_relevance,
 )
 from keyhole.kernels.sorting import SortWork, sort_work
+from keyhole.registry import Described
 
 
 class SurrogateKernel(NamedTuple):
@@ -80,7 +81,7 @@ def surrogate_work(max_items: int) -> SurrogateWork:
     )
 
 
-class Surrogate(ABC):
+class Surrogate(Described, ABC):
     """A loss of scores and relevance, and its gradient with respect to the scores."""
 
     name: ClassVar[str]
@@ -211,9 +212,6 @@ class Surrogate(ABC):
                 f"relevance must be at most {self.max_grade:g} for {self.name}, got {grades.max()}."
             )
         return by_item, grades
-
-    def __repr__(self) -> str:
-        return f"<surrogate {self.name}>"
 
 
 def check_scores(scores: ArrayLike) -> FloatArray:

@@ -1,6 +1,10 @@
 """Where relevance comes from: one file per kind of world, one row each in WORLDS."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from keyhole.contracts import World
+from keyhole.registry import Table
 from keyhole.worlds.choices import Choices
 from keyhole.worlds.flips import Flips
 from keyhole.worlds.gaussian import Gaussian
@@ -10,7 +14,7 @@ from keyhole.worlds.queries import Queries
 from keyhole.worlds.switching import Switching
 from keyhole.worlds.table import Ratings, Recorded
 
-WORLDS: dict[str, type[World]] = {
+_ROWS: dict[str, type[World]] = {
     "flips": Flips,
     "gaussian": Gaussian,
     "choices": Choices,
@@ -23,6 +27,22 @@ WORLDS: dict[str, type[World]] = {
     "separable": Separable,
     "graded": Graded,
 }
+
+WORLDS: Table[World] = Table("world", World, _ROWS)
+
+
+def world(name: str | Mapping[str, Any] | World, **settings: Any) -> World:
+    """Return a world by its name or spec.
+
+    Examples
+    --------
+    >>> world("flips", n_items=4, flip=0.2)
+    Flips(n_items=4, flip=0.2)
+    >>> world(world("switching", period=9).spec)
+    Switching(period=9)
+    """
+    return WORLDS.make(name, **settings)
+
 
 __all__ = [
     "WORLDS",
@@ -37,4 +57,5 @@ __all__ = [
     "Recorded",
     "Separable",
     "Switching",
+    "world",
 ]

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,10 +72,8 @@ class Outcomes(World):
         self.max_grade = float(self.outcomes.max())
         self.is_binary = bool(np.isin(self.outcomes, (0.0, 1.0)).all())
 
-    def relabelled(self, labels: IntArray) -> Self:
-        world = type(self).__new__(type(self))
-        Outcomes.__init__(world, self.outcomes[:, labels], self.probabilities)
-        return world
+    def relabelled(self, labels: IntArray) -> "Outcomes":
+        return Outcomes(self.outcomes[:, labels], self.probabilities)
 
 
 def _three_items(first: dict[str, float], second: dict[str, float]) -> tuple[FloatArray, ...]:

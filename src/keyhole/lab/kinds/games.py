@@ -8,15 +8,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from keyhole.contracts import Measure, Ranker, Reveal, World, options_of
+from keyhole.contracts import Measure, Ranker, Reveal, World
 from keyhole.data import read_ratings
 from keyhole.errors import InvalidInput, KeyholeError, check_choice, check_integer
 from keyhole.game.comparators import best_fixed
 from keyhole.game.play import play
 from keyhole.game.trace import Trace
 from keyhole.measures import measure as named_measure
-from keyhole.rankers import RANKERS, Fixed
-from keyhole.reveals import REVEALS, Full, Top
+from keyhole.rankers import RANKERS, Fixed, FixedListRanker
+from keyhole.registry import check_options, options_of
+from keyhole.reveals import REVEALS, Top, least_reveal
 from keyhole.worlds import WORLDS, Choices, Ratings, Recorded
 
 DATA_PREFIX = "data:"
@@ -93,14 +94,6 @@ class BuiltGame:
         return self.spec.as_dict()
 
 
-def check_options(cls: type, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that a class has and their defaults, or name one that it has not."""
-    known = options_of(cls)
-    for name in options:
-        check_choice(name, f"An option of {cls.__name__}", known or ["(none)"])
-    return known
-
-
 def data_folder() -> Path:
     """Return where data sets lie: KEYHOLE_DATA, or shared/data beside the project."""
     return Path(os.environ.get("KEYHOLE_DATA") or Path("..") / "shared" / "data")
@@ -126,19 +119,20 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
         if spec.world in _LIST_WORLDS:
             raise InvalidInput(
                 f"world must be one fixed list, got {spec.world!r}, whose lists change with the "
-                f"query: rankers learn on it with keyhole.game.learn.learn."
+                f"query: keyhole learn is for those."
             )
         known = [name for name in WORLDS if name not in (*_ARRAY_WORLDS, *_LIST_WORLDS)]
-        check_choice(spec.world, "world (a name, or a .csv file of people by items)", known)
-        cls = WORLDS[spec.world]
+        if ":" not in spec.world:
+            check_choice(spec.world, "world (a name, or a .csv file of people by items)", known)
+        cls: Any = WORLDS.find(spec.world)
         check_options(cls, options)
         return cls(**({} if spec.items is None else {"n_items": spec.items}), **options), []
     in_order = bool(options.pop("in_order", False))
     for name in options:
         check_choice(name, "An option of a world read from a file", _FILE_OPTIONS)
     table = read_ratings(_data_path(spec.world), **options)
-    cls = Recorded if in_order else Ratings
-    world = cls(table.values, item_names=table.item_names)
+    kind = Recorded if in_order else Ratings
+    world = kind(table.values, item_names=table.item_names)
     if spec.items is not None and spec.items != world.n_items:
         raise InvalidInput(
             f"items must be {world.n_items}, the columns of {spec.world}, got {spec.items}."
@@ -152,7 +146,12 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
 
 
 def _build_ranker(spec: GameSpec, world: World, judged_by: Measure) -> tuple[Ranker, list[str]]:
-    cls = RANKERS[check_choice(spec.ranker, "ranker", RANKERS)]
+    cls: Any = RANKERS.find(spec.ranker)
+    if not issubclass(cls, FixedListRanker):
+        raise InvalidInput(
+            f"ranker must be one of a fixed list, got {spec.ranker!r}, which ranks query-document "
+            f"lists: keyhole learn is for those."
+        )
     options, notes = dict(spec.ranker_options), []
     check_options(cls, options)
     max_grade = max(world.max_grade, 1.0)
@@ -177,6 +176,7 @@ def _build_ranker(spec: GameSpec, world: World, judged_by: Measure) -> tuple[Ran
             "k": 1 if spec.top is None else spec.top,
             "measure": tuned_for,
             "max_grade": max_grade,
+            "items": world.item_names,
             "seed": spec.seed,
             **options,
         },
@@ -186,10 +186,10 @@ def _build_ranker(spec: GameSpec, world: World, judged_by: Measure) -> tuple[Ran
 
 def _build_reveal(spec: GameSpec, ranker: Ranker) -> Reveal:
     if spec.reveal is None and spec.top is None:
-        return Full() if ranker.depth == ranker.n_items else Top(max(ranker.depth, 1))
+        return least_reveal(ranker.depth, ranker.n_items)
     kind = "top" if spec.reveal is None else spec.reveal
     name, _, option = kind.partition(":")
-    cls: Any = REVEALS[check_choice(name, "reveal", REVEALS)]
+    cls: Any = REVEALS.find(name)
     if cls is Top:
         return Top(spec.top if spec.top is not None else ranker.depth)
     return cls(option) if option else cls()

@@ -3,11 +3,9 @@
 import hashlib
 import math
 from collections.abc import Callable
-from concurrent.futures import CancelledError
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -15,22 +13,21 @@ import numpy as np
 from keyhole.contracts import Measure, Reveal, World
 from keyhole.data import QuerySet, read_letor
 from keyhole.errors import InvalidInput, check_choice, check_integer
-from keyhole.game.learn import Learning, learn
+from keyhole.game.play import play
 from keyhole.game.stream import LetorStream
 from keyhole.lab.kinds.games import (
     DATA_PREFIX,
     DataMissing,
     check_fields,
-    check_options,
     data_folder,
 )
 from keyhole.lab.results import Axes, Curve
 from keyhole.measures import measure as named_measure
-from keyhole.rankers.lists import CONTEXTUAL_RANKERS, ContextualRanker
+from keyhole.rankers import RANKERS, ContextualRanker
+from keyhole.registry import check_options
 from keyhole.reveals import Top
 from keyhole.surrogates import SURROGATES, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
-from keyhole.threads import n_cores, play_runs
 from keyhole.worlds.generated import Graded, Separable
 from keyhole.worlds.queries import Queries
 
@@ -48,7 +45,7 @@ class ListSpec:
     ranker is a name, or a mapping of its ``name`` and its own options.
     """
 
-    ranker: str = "rtopk"
+    ranker: str = "contextual-rtopk"
     world: str | list[str] = "graded"
     measure: str = "NDCG@10"
     rounds: int = 100_000
@@ -94,48 +91,61 @@ class BuiltLists:
         """All that the results depend on, as plain data."""
         return {**self.spec.as_dict(), "data": self.data}
 
-    def ranker(self, run: int) -> ContextualRanker:
-        """Return the ranker of a run."""
+    @property
+    def ranker(self) -> ContextualRanker:
+        """The ranker, whose settings every run has."""
         spec = self.spec
         return make_ranker(
-            spec.ranker, self.world, spec.ranker_options, top=spec.top, seed=spec.seed, run=run
+            spec.ranker, self.world, spec.ranker_options, top=spec.top, seed=spec.seed
         )
 
 
-def row_norm(world: World | LetorStream) -> float:
+def row_norm(world: World) -> float:
     """Return the largest norm of a document of a world of lists, as far as it is known."""
     if isinstance(world, Queries | LetorStream):
         return world.largest_norm
     return world.row_norm if isinstance(world, Graded) else world.largest_norm(_MEASURED)  # type: ignore[attr-defined]
 
 
-def make_surrogate(given: str | dict[str, Any], world: World | LetorStream) -> Surrogate:
+def make_surrogate(given: str | dict[str, Any], world: World) -> Surrogate:
     """Return a surrogate for the lists of a world, told their top grade where it can be.
 
     ``given`` is its name, or a mapping of its ``name`` and its options.
     """
     options = {"name": given} if isinstance(given, str) else dict(given)
     name = options.pop("name")
-    cls = SURROGATES[check_choice(name, "surrogate", SURROGATES)]
+    cls = SURROGATES.find(name)
     if "max_grade" in check_options(cls, options):
         options = {"max_grade": max(math.ceil(world.max_grade), 1), **options}
     return named_surrogate(name, **options)
 
 
+def ranker_of_lists(name: str) -> Any:
+    """Return the class of a ranker of query-document lists, or raise."""
+    cls = RANKERS.find(name)
+    if issubclass(cls, ContextualRanker):
+        return cls
+    near = {"rtopk": "contextual-rtopk", "random": "random-lists"}.get(name)
+    hint = "" if near is None else f" Did you mean {near!r}?"
+    raise InvalidInput(
+        f"ranker must be one of query-document lists, got {name!r}, which ranks one fixed list."
+        f"{hint}"
+    )
+
+
 def make_ranker(
     name: str,
-    world: World | LetorStream,
+    world: World,
     options: dict[str, Any],
     *,
     top: int | None = None,
     seed: int,
-    run: int = 0,
 ) -> ContextualRanker:
     """Return a ranker for the lists of a world, told their grades and norms where it can be.
 
     ``top`` documents are to be revealed of each list: it must be able to use them all.
     """
-    cls = CONTEXTUAL_RANKERS[check_choice(name, "ranker", CONTEXTUAL_RANKERS)]
+    cls = ranker_of_lists(name)
     known, options = check_options(cls, options), dict(options)
     if "surrogate" in known:
         options["surrogate"] = make_surrogate(options.get("surrogate", known["surrogate"]), world)
@@ -147,7 +157,7 @@ def make_ranker(
         raise InvalidInput(
             f"`k` of {cls.__name__} must be the top {top} shown, got {options['k']}."
         )
-    ranker = cls(world.n_features, world.n_items, seed=seed, run=run, **options)
+    ranker = cls(world.n_features, world.n_items, seed=seed, **options)
     if top is not None and "k" not in known:
         learns = "every document" if ranker.depth else "no document"
         raise InvalidInput(
@@ -205,28 +215,19 @@ def build_lists(spec: ListSpec) -> BuiltLists:
     world, data = _build_world(spec)
     reveal = None if spec.top is None else Top(spec.top)
     built = BuiltLists(spec, world, named_measure(spec.measure), reveal, data)
-    built.ranker(0)  # what is wrong with its options is said before anything is played
+    _ = built.ranker  # what is wrong with its options is said before anything is played
     return built
 
 
 def play_lists(label: str, lists: BuiltLists, report: Callable[[int], None] | None = None) -> Curve:
     """Return the running mean of the lists shown, one run per row, played on all cores."""
     spec = lists.spec
-
-    def play_run(run: int, tell: Callable[[int], None], stop: Event) -> Learning:
-        def told(n_rounds: int) -> None:
-            if stop.is_set():
-                raise CancelledError
-            tell(n_rounds)
-
-        return learn(
-            lists.ranker(run), lists.world, measure=lists.measure, reveal=lists.reveal,
-            rounds=spec.rounds, seed=spec.seed, n_points=spec.points, progress=told,
-        )  # fmt: skip
-
-    runs = play_runs(play_run, spec.runs, n_cores(), report)
-    totals = np.array([run.greedy if spec.greedy else run.shown for run in runs])
-    return Curve(label, runs[0].rounds, totals / runs[0].rounds)
+    trace = play(
+        lists.ranker, lists.world, measure=lists.measure, reveal=lists.reveal,
+        rounds=spec.rounds, seed=spec.seed, runs=spec.runs, n_points=spec.points, progress=report,
+    )  # fmt: skip
+    totals = trace.greedy if spec.greedy else trace.scores
+    return Curve(label, trace.rounds, totals / trace.rounds)
 
 
 def list_axes(measure: str) -> Axes:

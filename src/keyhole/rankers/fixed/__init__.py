@@ -8,18 +8,7 @@ from keyhole.rankers.fixed.plain import Fixed, Random
 from keyhole.rankers.fixed.rtopk import RTopK
 from keyhole.rankers.fixed.subroutines import SUBROUTINES
 
-FIXED_LIST_RANKERS: dict[str, type[FixedListRanker]] = {
-    "rtopk": RTopK,
-    "ftpl": FTPL,
-    "onlinerank": OnlineRank,
-    "hedge": Hedge,
-    "forecaster": Forecaster,
-    "random": Random,
-    "fixed": Fixed,
-}
-
 __all__ = [
-    "FIXED_LIST_RANKERS",
     "FTPL",
     "SUBROUTINES",
     "Fixed",

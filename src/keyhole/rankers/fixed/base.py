@@ -1,14 +1,24 @@
 """What every ranker of a fixed list is told about its game, and its epochs."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypedDict, Unpack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self, TypedDict, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from keyhole.contracts import Measure, Ranker
-from keyhole.errors import MAX_ROUND, check_integer, check_number
+from keyhole.contracts import Feedback, Impression, Item, Measure, Query, Ranker
+from keyhole.errors import (
+    MAX_ROUND,
+    FloatArray,
+    IntArray,
+    InvalidInput,
+    check_integer,
+    check_number,
+)
 from keyhole.kernels.compiled import kernel
 from keyhole.measures import measure as named_measure
+
+Arrays = Mapping[str, NDArray[Any]]
 
 
 class NoState(NamedTuple):
@@ -95,6 +105,8 @@ class GameFacts(TypedDict, total=False):
     """What to be good at (default DCG)."""
     max_grade: float
     """Largest relevance that can occur (default 1)."""
+    items: Sequence[Item] | None
+    """Names of the items (default: their indices), by which lists that change are told apart."""
     seed: int
     """Seed of the random numbers (default 0)."""
     run: int
@@ -105,20 +117,181 @@ class FixedListRanker(Ranker):
     """A ranker of one list for everybody, told its length and any of :class:`GameFacts`."""
 
     unknown_horizon = 1024
+    shared_settings: ClassVar[Mapping[str, Any]] = {
+        "horizon": None,
+        "k": 1,
+        "measure": "DCG",
+        "max_grade": 1.0,
+        "items": None,
+        "seed": 0,
+        "run": 0,
+    }
+    by_item: ClassVar[tuple[str, ...] | None] = None
+    """Which arrays of the state change with the items of the list, one entry for each.
+
+    None: it is not said, and the list cannot change.
+    """
 
     def __init__(self, n_items: int, **game: Unpack[GameFacts]) -> None:
-        super().__init__(n_items, seed=game.get("seed", 0), run=game.get("run", 0))
+        facts = {**self.shared_settings, **game}
+        super().__init__(n_items, seed=facts["seed"], run=facts["run"])
         name = type(self).__name__
-        horizon = game.get("horizon")
         self.horizon = (
             self.unknown_horizon
-            if horizon is None
-            else check_integer(horizon, f"`horizon` of {name}", at_least=1, at_most=MAX_ROUND)
+            if facts["horizon"] is None
+            else check_integer(
+                facts["horizon"], f"`horizon` of {name}", at_least=1, at_most=MAX_ROUND
+            )
         )
         self.k = check_integer(
-            game.get("k", 1), f"`k` of {name}", at_least=1, at_most=self.n_items, bound="n_items="
+            facts["k"], f"`k` of {name}", at_least=1, at_most=self.n_items, bound="n_items="
         )
-        self.measure = named_measure(game.get("measure", "DCG"))
-        self.max_grade = check_number(
-            game.get("max_grade", 1.0), f"`max_grade` of {name}", above=0.0
+        self.measure = named_measure(facts["measure"])
+        self.max_grade = check_number(facts["max_grade"], f"`max_grade` of {name}", above=0.0)
+        if facts["items"] is not None:
+            self.item_names = check_items(facts["items"], f"`items` of {name}", self.n_items)
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """What the items are called, in the order of their indices."""
+        return tuple(range(self.n_items)) if self.item_names is None else self.item_names
+
+    def features_of(self, query: Query) -> FloatArray:
+        if query.items is not None and self.item_names not in (None, query.items):
+            raise InvalidInput(
+                f"`items` of the query must be those of {type(self).__name__}: with_items gives "
+                f"the ranker of a list that has changed."
+            )
+        return super().features_of(query)
+
+    def rank(self, query: Query | None = None, *, round: int | None = None) -> Impression:
+        if query is not None and query.items is None:
+            query = Query(query.n_items, query.features, self.item_names)
+        return super().rank(query, round=round)
+
+    # ------------------------------------------------------------------- lists that change
+
+    def with_items(self, items: Sequence[Item]) -> Self:
+        """Return the ranker of a list in which items were added and removed.
+
+        What was learnt of the items that stay is kept. A new one begins with the mean of what
+        they have, neither ahead of the list nor behind it, and is explored from the next round on
+        as all are. This ranker is left as it is. Impressions shown before the change can be
+        answered to the new ranker: what they revealed is credited by the items' names, and what
+        was revealed of an item that is gone is dropped.
+
+        Examples
+        --------
+        >>> from keyhole import FTPL
+        >>> ranker = FTPL(3, items=["ant", "bee", "cat"])
+        >>> shown = ranker.rank()
+        >>> ranker = ranker.with_items(["bee", "cat", "dog"])
+        >>> ranker.update(shown, [float(name == "cat") for name in shown.items])
+        >>> ranker.best()
+        ['cat', 'bee', 'dog']
+        """
+        return self._carried_to(check_items(items, f"items of {type(self).__name__}"))
+
+    def update(self, impression: Impression, feedback: Feedback | ArrayLike) -> None:
+        if isinstance(impression, Impression) and self._is_of_another_list(impression.query):
+            names = impression.query.items or tuple(range(impression.query.n_items))
+            earlier = self._carried_to(names)
+            before = {name: array.copy() for name, array in earlier.state._asdict().items()}
+            earlier.update(impression, feedback)
+            self._credit(earlier, before)
+        else:
+            super().update(impression, feedback)
+
+    def _is_of_another_list(self, query: Query) -> bool:
+        """Return whether a list has other items than this ranker's."""
+        if self.item_names is None and (query.items is None or query.n_items == self.n_items):
+            return False  # items without names are told apart by their places alone
+        return (query.items or tuple(range(query.n_items))) != self.items
+
+    def _carried_to(self, names: tuple[Item, ...]) -> Self:
+        """Return the ranker of another list, with what is known of the items in both."""
+        kept = None if self.item_names is None and names == self.items else list(names)
+        where = _places_in(self.items, names)
+        other = self.fresh(n_items=len(names), items=kept, **self.settings_for(where))
+        own = other.state._asdict()
+        for name, array in self.carried(self.state._asdict(), other, where).items():
+            own[name][...] = array
+        other.next_round = self.next_round
+        return other
+
+    def settings_for(self, where: IntArray) -> dict[str, Any]:
+        """Return the settings that another list changes, its item ``i`` being ``where[i]`` here.
+
+        -1 stands for an item that is new.
+        """
+        return {"k": min(self.k, len(where))}
+
+    def carried(
+        self,
+        arrays: Arrays,
+        other: Self,
+        where: IntArray,
+        newcomers: float | None = None,
+    ) -> dict[str, Any]:
+        """Return arrays of this ranker's state as they are for the list of another one.
+
+        Item ``i`` of that list is ``where[i]`` of this one, or new (-1). New ones have the mean of
+        those that stay, or the number given.
+        """
+        if self.by_item is None:
+            raise InvalidInput(
+                f"{type(self).__name__} must say which arrays of its state are by item (`by_item`) "
+                f"before its list can change."
+            )
+        stay = where >= 0
+        moved = {}
+        for name in self.by_item:
+            array = arrays[name]
+            fill = newcomers
+            if fill is None:
+                fill = float(array[where[stay]].mean()) if stay.any() else 0.0
+            moved[name] = np.where(stay, array[where], fill)
+        return {**{name: array.copy() for name, array in arrays.items()}, **moved}
+
+    def _credit(self, earlier: Self, before: Arrays) -> None:
+        """Take over what an update of the ranker of an earlier list has changed."""
+        after, own = earlier.state._asdict(), self.state._asdict()
+        where = _places_in(earlier.items, self.items)
+        by_item = self.by_item or ()
+        same_time = all(
+            np.array_equal(before[name], after[name]) for name in after if name not in by_item
         )
+        if same_time:
+            gained = {name: after[name] - before[name] for name in by_item}
+            for name, array in earlier.carried({**after, **gained}, self, where, 0.0).items():
+                if name in by_item:
+                    own[name] += array
+        else:  # an epoch or a block has begun, for the items that are new as well
+            for name, array in earlier.carried(after, self, where).items():
+                own[name][...] = array
+        self.next_round = max(self.next_round, earlier.next_round)
+
+
+def check_items(items: Any, name: str, n_items: int | None = None) -> tuple[Item, ...]:
+    """Return names of items, all different, or raise."""
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+        raise InvalidInput(f"{name} must be a list of names, got {items!r}.")
+    names = tuple(item.item() if isinstance(item, np.generic) else item for item in items)
+    for item in names:
+        if isinstance(item, bool) or not isinstance(item, str | int):
+            raise InvalidInput(f"{name} must be strings or whole numbers, got {item!r}.")
+    if not names or len(set(names)) < len(names):
+        twice = next((item for item in names if names.count(item) > 1), None)
+        raise InvalidInput(
+            f"{name} must be at least one name, all different, got "
+            f"{'none' if not names else f'{twice!r} twice'}."
+        )
+    if n_items not in (None, len(names)):
+        raise InvalidInput(f"{name} must be n_items={n_items} names, got {len(names)}.")
+    return names
+
+
+def _places_in(there: tuple[Item, ...], names: tuple[Item, ...]) -> IntArray:
+    """Return where each of some names is in a list, or -1."""
+    places = {name: index for index, name in enumerate(there)}
+    return np.array([places.get(name, -1) for name in names], dtype=np.int64)

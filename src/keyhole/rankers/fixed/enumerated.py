@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from keyhole.contracts import Measure
 from keyhole.errors import IntArray
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniform
+from keyhole.rankers.fixed.base import Arrays, FixedListRanker
 
 LARGEST_LIST = 7
 
@@ -32,6 +33,25 @@ def largest_range(measure: Measure, n_items: int, max_grade: float) -> float:
         values = measure.many(np.tile(grades, (len(rankings), 1)), rankings)
         widest = max(widest, float(np.ptp(values)))
     return widest if widest > 0.0 else 1.0
+
+
+class EnumeratedRanker(FixedListRanker):
+    """A ranker that keeps the total loss of every ranking, in ``losses``."""
+
+    by_item: ClassVar[tuple[str, ...] | None] = ("losses",)
+
+    def carried(
+        self, arrays: Arrays, other: Self, where: IntArray, newcomers: float | None = None
+    ) -> dict[str, Any]:
+        """Give a ranking the mean loss of those that have the common items in the same order."""
+        stay = set(where[where >= 0].tolist())
+        losses: dict[tuple[int, ...], list[float]] = {}
+        for ranking, loss in zip(self.params.rankings.tolist(), arrays["losses"], strict=True):
+            losses.setdefault(tuple(item for item in ranking if item in stay), []).append(loss)
+        means = {order: sum(given) / len(given) for order, given in losses.items()}
+        there = [where[ranking] for ranking in other.params.rankings]
+        carried = np.array([means[tuple(order[order >= 0].tolist())] for order in there])
+        return {**{name: array.copy() for name, array in arrays.items()}, "losses": carried}
 
 
 @rare_kernel

@@ -18,7 +18,6 @@ from keyhole.errors import (
 from keyhole.kernels.compiled import kernel
 from keyhole.rankers.fixed.base import (
     Epochs,
-    FixedListRanker,
     GameFacts,
     Tuning,
     enter_epoch,
@@ -26,6 +25,7 @@ from keyhole.rankers.fixed.base import (
     epochs,
 )
 from keyhole.rankers.fixed.enumerated import (
+    EnumeratedRanker,
     all_rankings,
     exponential_weights,
     grades_up_to,
@@ -158,7 +158,7 @@ def loss_coefficients(
     return np.ascontiguousarray(solution.T).reshape(len(rankings), len(sets), n_grades**k)
 
 
-class Forecaster(FixedListRanker):
+class Forecaster(EnumeratedRanker):
     """Exponential weights over all rankings, fed with unbiased estimates of every loss.
 
     Parameters

@@ -7,7 +7,7 @@ import numpy as np
 
 from keyhole.bounds import choices, ftpl
 from keyhole.contracts import RankerKernel
-from keyhole.errors import InvalidInput, check_choice, check_number
+from keyhole.errors import IntArray, InvalidInput, check_choice, check_number
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import (
@@ -84,6 +84,7 @@ def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
 
 class _FullInformation(FixedListRanker):
     needs_gain_per_item: ClassVar[bool] = True
+    by_item: ClassVar[tuple[str, ...] | None] = ("scores",)
 
     def _set_up(
         self, subroutine: str, rate: float | None, eps_scale: float, spread: float, tight: bool
@@ -201,3 +202,9 @@ class OnlineRank(_FullInformation):
             )
         spread = choices.spread(self.n_items, n_chosen)
         self._set_up(sampler, rate, eps_scale, spread, tight=False)
+
+    def settings_for(self, where: IntArray) -> dict[str, Any]:
+        changed = super().settings_for(where)
+        if self.settings["n_chosen"] is not None:
+            changed["n_chosen"] = min(self.settings["n_chosen"], len(where))
+        return changed

@@ -11,7 +11,6 @@ from keyhole.errors import check_integer, check_number
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.rankers.fixed.base import (
     Epochs,
-    FixedListRanker,
     GameFacts,
     Tuning,
     enter_epoch,
@@ -20,6 +19,7 @@ from keyhole.rankers.fixed.base import (
 )
 from keyhole.rankers.fixed.enumerated import (
     LARGEST_LIST,
+    EnumeratedRanker,
     all_rankings,
     exponential_weights,
     largest_range,
@@ -96,7 +96,7 @@ def _update_by(prepare: Any, score: Any) -> Callable[..., None]:
     return update
 
 
-class Hedge(FixedListRanker):
+class Hedge(EnumeratedRanker):
     """Multiplicative weights over all rankings, for any measure, up to 7 items.
 
     Parameters

@@ -1,6 +1,6 @@
 """Rankers that do not learn: random rankings, and one ranking for ever."""
 
-from typing import Any, NamedTuple, Self, Unpack
+from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -75,6 +75,7 @@ class Random(FixedListRanker):
 
     kernel = RankerKernel(_init, _work, _shuffle, _ignore, _in_order)
     params = RandomParams()
+    by_item: ClassVar[tuple[str, ...] | None] = ()
 
     @property
     def depth(self) -> int:
@@ -90,7 +91,7 @@ class Fixed(FixedListRanker):
         See :class:`~keyhole.rankers.fixed.base.GameFacts`.
     ranking
         The ranking to show; by default the items in order.
-        :func:`keyhole.game.play.best_fixed` computes the best for a game.
+        :func:`keyhole.best_fixed` computes the best for a game.
 
     Examples
     --------
@@ -99,6 +100,7 @@ class Fixed(FixedListRanker):
     """
 
     kernel = RankerKernel(_init, _work, _show, _ignore)
+    by_item: ClassVar[tuple[str, ...] | None] = ()
 
     def __init__(
         self,
@@ -114,6 +116,13 @@ class Fixed(FixedListRanker):
     @property
     def depth(self) -> int:
         return 0
+
+    def settings_for(self, where: IntArray) -> dict[str, Any]:
+        """Keep the order of those that stay; those that are new come below them."""
+        place_of = {int(old): new for new, old in enumerate(where) if old >= 0}
+        stay = [place_of[item] for item in self.params.ranking.tolist() if item in place_of]
+        new = np.flatnonzero(where < 0).tolist()
+        return {**super().settings_for(where), "ranking": [*stay, *new]}
 
     def relabelled(self, labels: IntArray) -> Self:
         new_of_old = np.argsort(labels)

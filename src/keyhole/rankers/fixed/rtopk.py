@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.bounds import blocks, choices, ftpl
 from keyhole.contracts import RankerKernel
-from keyhole.errors import InvalidInput, check_choice, check_integer, check_number
+from keyhole.errors import IntArray, InvalidInput, check_choice, check_integer, check_number
 from keyhole.kernels.compiled import assemble, kernel, rare_kernel
 from keyhole.kernels.draw import scalar, uniforms_of
 from keyhole.kernels.sorting import sort_descending
@@ -289,6 +289,7 @@ class RTopK(FixedListRanker):
     """
 
     needs_gain_per_item: ClassVar[bool] = True
+    by_item: ClassVar[tuple[str, ...] | None] = ("scores", "pending")
 
     def __init__(
         self,
@@ -366,3 +367,12 @@ class RTopK(FixedListRanker):
     @property
     def depth(self) -> int:
         return self.k
+
+    def settings_for(self, where: IntArray) -> dict[str, Any]:
+        changed = super().settings_for(where)
+        if self.settings["n_chosen"] is not None:
+            changed["n_chosen"] = min(self.settings["n_chosen"], len(where))
+        if self._n_blocks is not None:  # no more than leave a round for each cell
+            most = self.horizon // blocks.n_cells(len(where), changed["k"])
+            changed["n_blocks"] = min(self._n_blocks, most) or None
+        return changed

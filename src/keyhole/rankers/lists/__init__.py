@@ -14,19 +14,7 @@ from keyhole.rankers.lists.perceptron import (
 from keyhole.rankers.lists.plain import RandomLists
 from keyhole.rankers.lists.top_k import ContextualRTopK
 
-CONTEXTUAL_RANKERS: dict[str, type[ContextualRanker]] = {
-    "rtopk": ContextualRTopK,
-    "listnet": Descent,
-    "slam": SLAMPerceptron,
-    "max-violation": MaxViolationPerceptron,
-    "kernel-slam": KernelSLAMPerceptron,
-    "kernel-max-violation": KernelMaxViolationPerceptron,
-    "perceptron": ClassificationPerceptron,
-    "random": RandomLists,
-}
-
 __all__ = [
-    "CONTEXTUAL_RANKERS",
     "ClassificationPerceptron",
     "ContextualRTopK",
     "ContextualRanker",

@@ -1,0 +1,162 @@
+"""The compiled loop: one for fixed lists and query-document lists."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keyhole.contracts import Ranker, Reveal, Seen, World
+from keyhole.game.comparators import Comparator
+from keyhole.kernels.compiled import assemble, kernel
+from keyhole.kernels.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of
+
+
+class Board(NamedTuple):
+    """What one run writes: buffers of the current round, totals, and the curve."""
+
+    ranking: Any
+    relevance: Any
+    gains: Any
+    values: Any
+    totals: Any
+    cursor: Any
+    scores: Any
+    greedy: Any
+    best: Any
+    snapshots: Any
+    offsets: Any
+
+
+@kernel
+def _as_shown(params: Any, state: Any, features: Any, judge: Any, shown: float) -> float:
+    """Stand in for the greedy score of a ranker that never explores."""
+    return shown
+
+
+@kernel
+def _not_asked(params: Any, state: Any, features: Any, judge: Any, shown: float) -> float:
+    """Stand in for the greedy score where nobody asked for it."""
+    return 0.0
+
+
+def _greedy_score(greedy: Any, score: Any) -> Callable[..., float]:
+    def score_greedy(params: Any, state: Any, features: Any, judge: Any, shown: float) -> float:
+        explored, gains, offset, norm, measure_params, work, out = judge
+        if not explored:
+            return shown
+        greedy(params, state, features, out, work)
+        return score(measure_params, gains, offset, norm, out)
+
+    return score_greedy
+
+
+def _round_loop(
+    prepare_list: Any,
+    rank: Any,
+    update: Any,
+    score_greedy: Any,
+    relevance_of: Any,
+    query: Any,
+    upcoming: Any,
+    reveal: Any,
+    prepare: Any,
+    score: Any,
+    observe: Any,
+    best: Any,
+) -> Callable[..., None]:
+    def play_rounds(
+        params: Any,
+        state: Any,
+        works: Any,
+        seed: int,
+        run: int,
+        world_run: int,
+        matrix: Any,
+        checkpoints: Any,
+        board: Any,
+        sums: Any,
+        log: Any,
+        log_first: int,
+        first: int,
+        end: int,
+    ) -> None:
+        ranker_params, world_params, reveal_params, measure_params, comparator_params = params
+        work, scratch = works
+        ranker_stream = stream_of(RANKER_STREAM, run)
+        world_stream = stream_of(WORLD_STREAM, world_run)
+        reveal_stream = stream_of(REVEAL_STREAM, run)
+        total, greedy_total, cursor = board.totals[0], board.totals[1], board.cursor[0]
+        for t in range(first, end):
+            draw, users = Draw(seed, ranker_stream, t), Draw(seed, world_stream, t)
+            begin, stop = query(world_params, users, matrix)
+            features, n_items = matrix[begin:stop], stop - begin
+            ranking, values = board.ranking[:n_items], board.values[:n_items]
+            relevance, gains = board.relevance[:n_items], board.gains[:n_items]
+            relevance_of(world_params, users, relevance)
+            later, end_later = upcoming(world_params, Draw(seed, world_stream, t + 1), matrix)
+            prepare_list(ranker_params, state, features, matrix[later:end_later], work)
+            explored, propensity = rank(ranker_params, state, draw, features, ranking, work)
+            reveal(reveal_params, Draw(seed, reveal_stream, t), relevance, ranking, values)
+            offset, norm = prepare(measure_params, relevance, gains, scratch)
+            shown = score(measure_params, gains, offset, norm, ranking)
+            total += shown
+            judge = (
+                explored, gains, offset, norm, measure_params, work, scratch.order[:n_items]
+            )  # fmt: skip
+            greedy_total += score_greedy(ranker_params, state, features, judge, shown)
+            seen = Seen(draw, features, ranking, explored, propensity, values)
+            update(ranker_params, state, seen, work)
+            observe(comparator_params, gains, offset, norm, sums)
+            row = t - log_first
+            if row < log.rounds.shape[0]:
+                log.rounds[row] = t
+                log.explored[row] = explored
+                log.propensities[row] = propensity
+                place = log.starts[row]
+                log.starts[row + 1] = place + n_items
+                for position in range(n_items):
+                    log.rankings[place + position] = ranking[position]
+                    log.values[place + position] = values[position]
+                    for column in range(log.features.shape[1]):
+                        log.features[place + position, column] = features[position, column]
+            if t + 1 == checkpoints[cursor]:
+                board.scores[cursor] = total
+                board.greedy[cursor] = greedy_total
+                board.best[cursor] = best(comparator_params, sums)
+                if cursor < board.snapshots.shape[0]:
+                    board.offsets[cursor] = sums.offset[0]
+                    for index in range(sums.sums.shape[0]):
+                        board.snapshots[cursor, index] = sums.sums[index]
+                cursor += 1
+        board.totals[0], board.totals[1], board.cursor[0] = total, greedy_total, cursor
+
+    return play_rounds
+
+
+def loop_of(
+    ranker: Ranker,
+    world: World,
+    reveal: Reveal,
+    measure: Any,
+    comparator: Comparator,
+    *,
+    greedy: bool,
+) -> Callable[..., None]:
+    """Return the loop of a game, compiled for the kernels of its parts.
+
+    ``greedy``: add up what would have been scored without exploring as well.
+    """
+    own = ranker.kernel
+    score_greedy: Any = _as_shown if greedy else _not_asked
+    if greedy and own.greedy is not None:
+        score_greedy = assemble(_greedy_score, own.greedy, measure.score, inline=True)
+    return assemble(
+        _round_loop,
+        own.prepare,
+        own.rank,
+        own.update,
+        score_greedy,
+        *world.kernel,
+        reveal.kernel.reveal,
+        *measure,
+        comparator.observe,
+        comparator.best,
+    )
