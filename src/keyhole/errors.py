@@ -84,17 +84,6 @@ def check_number(
     return number
 
 
-def why_unreadable(error: Exception) -> str:
-    """Return why arrays could not be read, as the end of a sentence.
-
-    NumPy takes a file that it does not know for pickled data, and advises to load it unsafely:
-    that is no reason to pass on.
-    """
-    if isinstance(error, KeyError):
-        return f"{error} is missing"
-    return "it holds no arrays" if "pickle" in str(error) else str(error).rstrip(".")
-
-
 def check_choice(value: str, name: str, choices: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``choices``; otherwise name the nearest.
 

@@ -15,7 +15,6 @@ from keyhole.errors import (
     check_relevance,
     check_round,
     check_seed,
-    why_unreadable,
 )
 
 
@@ -126,9 +125,3 @@ def test_rankings_are_checked_row_by_row():
     for bad in ([[1, 0], [1, 1]], 0, [0, 1, 2]):
         with pytest.raises(InvalidInput, match="each of the items 0 to 1 exactly once"):
             check_ranking(bad, 2)
-
-
-def test_unreadable_arrays_are_explained():
-    assert why_unreadable(KeyError("seed")) == "'seed' is missing"
-    assert why_unreadable(ValueError("set allow_pickle=True")) == "it holds no arrays"
-    assert why_unreadable(OSError("No such file.")) == "No such file"
