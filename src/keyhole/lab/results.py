@@ -4,7 +4,7 @@ import csv
 import io
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,10 +12,12 @@ import keyhole
 from keyhole.errors import FloatArray, IntArray, InvalidInput
 from keyhole.files import plain
 from keyhole.game.trace import Estimate, Trace, interval_over_runs, mean_and_error
-from keyhole.lab.kinds.games import BuiltGame
+
+if TYPE_CHECKING:  # kinds of study make curves, so that they import this file
+    from keyhole.lab.kinds.games import BuiltGame
 
 
-def summary(game: BuiltGame, trace: Trace) -> dict[str, Any]:
+def summary(game: "BuiltGame", trace: Trace) -> dict[str, Any]:
     """Return the results of a game as plain data, ready for JSON."""
     rounds, means, errors = trace.curve()
     slope = trace.slope()
