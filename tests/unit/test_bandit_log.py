@@ -159,13 +159,50 @@ def test_files_that_are_no_logs(tmp_path, text, sentence):
     assert sentence in str(caught.value)
 
 
+def test_actions_may_be_names():
+    rows = {"contexts": np.zeros((3, 0)), "rewards": [1, 0, 0], "propensities": [0.5, 0.5, 0.5]}
+    log = BanditLog.of(actions=["tea", "milk", "tea"], **rows)
+    assert (log.action_names, log.actions.tolist()) == (("milk", "tea"), [1, 0, 1])
+    shown = np.array(["tea", "milk", "tea"], dtype=object)  # as a column of a frame is
+    log = BanditLog.of(actions=shown, action_names=["tea", "cocoa", "milk"], **rows)
+    assert (log.n_actions, log.actions.tolist()) == (3, [0, 2, 0])
+    for actions, options, sentence in (
+        (
+            ["tea", "milk", "tea"],
+            {"action_names": ["tea"]},
+            "Row 1 of a BanditLog: an action must be one of tea, got 'milk'.",
+        ),
+        (
+            ["tea", "", "tea"],
+            {"action_names": ["tea"]},
+            "Row 1 of a BanditLog: an action is missing.",
+        ),
+        (
+            ["tea", "milk", "tea"],
+            {"n_actions": 3},
+            "A BanditLog must name 3 actions, got 2; give `action_names`.",
+        ),
+        (
+            [1, "tea", 2],
+            {},
+            "actions of a BanditLog must be all numbers or all names, got 1 and 'tea'.",
+        ),
+        ([1, {}, 2], {}, "actions of a BanditLog must be numbers, got {} in row 1."),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            BanditLog.of(actions=actions, **rows, **options)
+        assert str(caught.value) == sentence
+    with pytest.raises(InvalidInput, match="rewards of a BanditLog must be numbers, got 'yes' in"):
+        BanditLog.of(actions=[0, 1, 1], **{**rows, "rewards": [1, "yes", 0]})
+
+
 def test_names_that_are_not_known(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("action,propensity,reward\ntea,0.5,1\ncocoa,0.5,0\n")
     assert read_bandit_csv(path).action_names == ("cocoa", "tea")
     with pytest.raises(InvalidInput, match=r"line 3: an action must be one of tea, milk, got 'coc"):
         read_bandit_csv(path, action_names=["tea", "milk"])
-    with pytest.raises(InvalidInput, match=r"must name 3 actions, got 2; give `action_names`"):
+    with pytest.raises(InvalidInput, match=r"log\.csv: .*must name 3 actions, got 2; give"):
         read_bandit_csv(path, n_actions=3)
 
 

@@ -64,6 +64,10 @@ def main(
     """Learn to rank a whole list while seeing only its top."""
 
 
+_OF_A_CSV = {name: f"--{name}" for name in ("threshold", "grades", "missing")}
+"""What ratings are read with that has an option of its own."""
+
+
 @app.command(name="play")
 def play_command(
     ranker: Annotated[
@@ -148,7 +152,7 @@ def play_command(
 
         keyhole play --world ratings.csv --threshold 4 --top 1
     """
-    with sentences():
+    with sentences(options=_OF_A_CSV):
         options = parse_options(settings or [])
         for name, value in (("threshold", threshold), ("grades", grades), ("missing", missing)):
             if value is not None:
@@ -177,19 +181,28 @@ def play_command(
             results.append(summary(game, trace))
             curves.append(Curve.of(f"{label}, {game.reveal}", trace))
         record = {**results[0], "against": results[1:]}
+        has_figure = any(result["average_regret"] is not None for result in results)
         if folder is not None:
-            title = f"{games[0].measure.label}, {games[0].world.n_items} items, {spec.world}"
+            label = games[0].measure.label
+            title = f"{label}, {games[0].world.n_items} items, {_short(Path(world).name)}"
             write_atomically(folder / "results.json", to_json(record).encode())
             write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
-            if any(result["average_regret"] is not None for result in results):
-                panels, label = [Panel("", curves)], games[0].measure.label
-                save_figure(folder, "regret", title, panels, REGRET, label)
+            if has_figure:
+                save_figure(folder, "regret", title, [Panel("", curves)], REGRET, label)
         if as_json:
             sys.stdout.write(to_json(record))
             return
         _print_results(results)
         if folder is not None:
-            OUT.print(f"Figure and results are in {folder}.", soft_wrap=True)
+            what = "Figure and results" if has_figure else "Results"
+            OUT.print(f"{what} are in {escape(str(folder))}.", soft_wrap=True)
+
+
+def _short(name: str, longest: int = 40) -> str:
+    """Return the name of a file, without its middle if it is too long for a title."""
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest // 2]}…{name[1 - longest // 2 :]}"
 
 
 def _number(value: float | None, error: float | None = None) -> str:
@@ -199,7 +212,7 @@ def _number(value: float | None, error: float | None = None) -> str:
 
 
 def _print_results(results: list[dict[str, Any]]) -> None:
-    table = Table(title=results[0]["measure"], title_justify="left")
+    table = Table(title=escape(results[0]["measure"]), title_justify="left")
     for heading in ("ranker", "sees", "average regret", "average score", "best fixed", "slope"):
         table.add_column(heading, justify="left" if heading in ("ranker", "sees") else "right")
     for result in results:
@@ -213,7 +226,7 @@ def _print_results(results: list[dict[str, Any]]) -> None:
         )
     OUT.print(table)
     for note in dict.fromkeys(note for result in results for note in result["notes"]):
-        OUT.print(f"Note: {note}.", soft_wrap=True, highlight=False)
+        OUT.print(f"Note: {escape(note)}.", soft_wrap=True, highlight=False)
 
 
 def _summary_of(thing: object) -> str:
@@ -282,8 +295,9 @@ def _grouped_table(title: str, rows: list[list[str]]) -> Table:
 def reproduce_command(
     key: Annotated[str, typer.Argument(help="A paper's key, as in 'keyhole list'.")],
     out: Annotated[
-        Path, typer.Option(help="Folder for the figure, the curves and the verdicts.")
-    ] = Path("out"),
+        Path | None,
+        typer.Option(help="Folder for figure, curves and verdicts. Default: out/KEY."),
+    ] = None,
     data: Annotated[
         list[Path] | None,
         typer.Option(
@@ -301,7 +315,7 @@ def reproduce_command(
     claim and exits with 1 if one fails. Finished curves are kept in the folder: an interrupted
     reproduction goes on where it was.
 
-        keyhole reproduce thesis-fig3.1 --out out/thesis-fig3.1
+        keyhole reproduce thesis-fig3.1
 
         keyhole reproduce thesis-fig3.4 --data train.txt --data vali.txt
     """
@@ -309,13 +323,14 @@ def reproduce_command(
         study = find_study(key, quick=quick)
         if data:
             study = on_files(study, data)
+        folder = out or Path("out") / key
         total = sum(curve.spec.work for curve in study.curves)
         with progress_bar(key, total, quiet=as_json) as advance:
-            result = reproduce(study, out, lambda _label, work: advance(work))
+            result = reproduce(study, folder, lambda _label, work: advance(work))
         if as_json:
-            sys.stdout.write((out / "verdicts.json").read_text(encoding="utf-8"))
+            sys.stdout.write((folder / "verdicts.json").read_text(encoding="utf-8"))
         else:
-            OUT.print(f"[bold]{study.title}[/] ({study.paper})", soft_wrap=True)
+            OUT.print(f"[bold]{escape(study.title)}[/] ({escape(study.paper)})", soft_wrap=True)
             if result.n_resumed:
                 OUT.print(f"{result.n_resumed} of {len(study.curves)} curves were finished before.")
             for panel in study.panels if study.is_grouped else ():
@@ -326,7 +341,8 @@ def reproduce_command(
                 colour = {True: "green", False: "bold red", None: "yellow"}[verdict.holds]
                 word, rest = str(verdict)[:4], str(verdict)[4:]
                 OUT.print(f"[{colour}]{word}[/]{escape(rest)}", soft_wrap=True, highlight=False)
-            OUT.print(f"Figure, curves and verdicts are in {out}.", soft_wrap=True)
+            shown = escape(str(folder))
+            OUT.print(f"Figure, curves and verdicts are in {shown}.", soft_wrap=True)
     if not result.holds:
         raise typer.Exit(1)
 

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 import keyhole
-from keyhole.cli.terminal import OUT, Json, parse_options, progress_bar, sentences, to_json
+from keyhole.cli.terminal import OUT, Json, escape, parse_options, progress_bar, sentences, to_json
 from keyhole.contracts import options_of
 from keyhole.data import QuerySet, read_letor
 from keyhole.errors import InvalidInput, check_choice, check_integer
@@ -185,7 +185,7 @@ def _record(
 
 
 def _print(record: Any) -> None:
-    table = Table(title=record["measure"], title_justify="left")
+    table = Table(title=escape(record["measure"]), title_justify="left")
     for heading in ("ranker", "rounds", "average score", "without exploring"):
         table.add_column(heading, justify="left" if heading == "ranker" else "right")
     table.add_row(

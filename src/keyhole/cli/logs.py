@@ -121,7 +121,7 @@ def evaluate_command(
         else:
             _print(result)
             if folder is not None:
-                OUT.print(f"Figure and results are in {folder}.", soft_wrap=True)
+                OUT.print(f"Figure and results are in {escape(str(folder))}.", soft_wrap=True)
     if result.verdict != "promote":
         raise typer.Exit(_KEEP)
 

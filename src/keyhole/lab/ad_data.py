@@ -20,7 +20,7 @@ from keyhole.data.bandit.campaign import (
 from keyhole.data.bandit.convert import bandit_feedback
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.selection import information_gain, select_features
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice
+from keyhole.errors import FloatArray, IntArray, LibraryMissing, check_choice
 from keyhole.files import reading_arrays
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
 from keyhole.lab.kinds.games import DataMissing, data_folder
@@ -98,9 +98,7 @@ def _bundled_digits() -> ClassData:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise InvalidInput(
-            "The bundled digits need scikit-learn: pip install 'keyhole[ads]' brings it."
-        ) from None
+        raise LibraryMissing("The bundled digits need scikit-learn", "ads") from None
     features, labels = load_digits(return_X_y=True)
     return ClassData(BUNDLED_SET, features, labels.astype(np.int64))
 

@@ -9,7 +9,7 @@ import gzip
 import io
 import math
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -72,12 +72,14 @@ class Sheet:
             )
         return numbers.astype(np.int64)
 
-    def log(self, make: Callable[[], BanditLog]) -> BanditLog:
-        """Return the log that ``make`` builds; a row it refuses is named by its line."""
+    def log(self, *columns: Any, **options: Any) -> BanditLog:
+        """Return the log that ``BanditLog.of`` makes of columns; a bad row is named by its line."""
         try:
-            return make()
+            return BanditLog.of(*columns, **options)
         except UnusableRow as error:
             raise InvalidInput(f"{self.place(error.row)}: {error.reason}.") from None
+        except InvalidInput as error:
+            raise InvalidInput(f"{self.path}: {error}") from None
 
 
 def _number(cell: str, place: str) -> float:
@@ -140,29 +142,6 @@ def read_sheet(path: Path | str) -> Sheet:
     return Sheet(path, columns, lines)
 
 
-def _action_column(
-    sheet: Sheet, n_actions: int | None, names: Sequence[str] | None
-) -> tuple[IntArray, tuple[str, ...] | None]:
-    cells = sheet.columns["action"]
-    numbered = all(cell.strip().lstrip("-").isdigit() for cell in cells)
-    if names is None and numbered:
-        return sheet.whole("action"), None
-    if names is None:
-        names = sorted(set(cells))
-        if n_actions is not None and n_actions != len(names):
-            raise InvalidInput(
-                f"{sheet.path} must name {n_actions} actions, got {len(names)}; give "
-                f"`action_names`."
-            )
-    index = {name: number for number, name in enumerate(names)}
-    for row, cell in enumerate(cells):
-        if cell not in index:
-            known = ", ".join(names)[:200]
-            what = "is missing" if not cell.strip() else f"must be one of {known}, got {cell!r}"
-            raise InvalidInput(f"{sheet.place(row)}: an action {what}.")
-    return np.array([index[cell] for cell in cells], dtype=np.int64), tuple(names)
-
-
 def log_of_sheet(
     sheet: Sheet, *, n_actions: int | None = None, action_names: Sequence[str] | None = None
 ) -> BanditLog:
@@ -178,22 +157,19 @@ def log_of_sheet(
         for row, cell in enumerate(sheet.columns[name]):
             if not cell.strip():
                 raise InvalidInput(f"{sheet.place(row)}: a {name} is missing.")
-    actions, names = _action_column(sheet, n_actions, action_names)
     features = [name for name in sheet.columns if name.startswith(FEATURE)]
-    contexts = np.empty((len(actions), len(features)))
+    contexts = np.empty((len(sheet.lines), len(features)))
     for index, name in enumerate(features):
         contexts[:, index] = sheet.numbers(name)
     return sheet.log(
-        lambda: BanditLog.of(
-            contexts,
-            actions,
-            sheet.numbers("reward"),
-            sheet.numbers("propensity"),
-            n_actions=n_actions,
-            positions=sheet.whole("position") if "position" in sheet.columns else None,
-            action_names=names,
-            feature_names=[name.removeprefix(FEATURE) for name in features],
-        )
+        contexts,
+        sheet.columns["action"],
+        sheet.numbers("reward"),
+        sheet.numbers("propensity"),
+        n_actions=n_actions,
+        positions=sheet.whole("position") if "position" in sheet.columns else None,
+        action_names=action_names,
+        feature_names=[name.removeprefix(FEATURE) for name in features],
     )
 
 

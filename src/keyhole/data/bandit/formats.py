@@ -91,15 +91,13 @@ def _open_bandit(
         row = int(np.argmin(positions))
         raise InvalidInput(f"{sheet.place(row)}: a position counts from 1, got {positions[row]}.")
     return sheet.log(
-        lambda: BanditLog.of(
-            contexts,
-            sheet.whole("item_id"),
-            sheet.numbers("click"),
-            sheet.numbers("propensity_score"),
-            n_actions=n_actions or beside or None,
-            positions=positions - 1,
-            feature_names=list(columns),
-        )
+        contexts,
+        sheet.whole("item_id"),
+        sheet.numbers("click"),
+        sheet.numbers("propensity_score"),
+        n_actions=n_actions or beside or None,
+        positions=positions - 1,
+        feature_names=list(columns),
     )
 
 

@@ -93,7 +93,7 @@ class Fixed(FixedListRanker):
         See :class:`~keyhole.rankers.fixed.base.GameFacts`.
     ranking
         The ranking to show; by default the items in order.
-        :func:`keyhole.game.play.best_fixed` computes the best for a game.
+        :func:`keyhole.best_fixed` computes the best for a game.
 
     Examples
     --------
