@@ -50,7 +50,7 @@ def evaluate_command(
     log: Annotated[
         Path,
         typer.Argument(
-            help="CSV (.gz) or Parquet with the columns action, propensity, reward, x_NAME… and, "
+            help="CSV (also .gz/.bz2/.xz) or Parquet with the columns action, propensity, reward, x_NAME… and, "
             "for several places, position; or a file of the Open Bandit Dataset.",
             metavar="LOG",
         ),

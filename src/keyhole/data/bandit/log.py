@@ -176,7 +176,10 @@ def _numbered(
         raise InvalidInput(
             f"actions of a BanditLog must be all numbers or all names, got {number!r} and {name!r}."
         )
-    if names is None and all(cell.strip().lstrip("-").isdigit() for cell in cells):
+    for row, cell in enumerate(cells):
+        if not cell.strip():
+            raise UnusableRow(row, "an action is missing")
+    if names is None and all(is_number(cell) for cell in cells):
         return _whole(cells, "actions"), None
     if names is None:
         names = sorted(set(cells))
@@ -188,8 +191,7 @@ def _numbered(
     for row, cell in enumerate(cells):
         if cell not in index:
             known = ", ".join(names)[:200]
-            what = "is missing" if not cell.strip() else f"must be one of {known}, got {cell!r}"
-            raise UnusableRow(row, f"an action {what}")
+            raise UnusableRow(row, f"an action must be one of {known}, got {cell!r}")
     return np.array([index[cell] for cell in cells], dtype=np.int64), names
 
 
@@ -198,7 +200,7 @@ def _numbers(values: Any, name: str, n_dims: int) -> FloatArray:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):
         for row, cell in enumerate(values if np.iterable(values) else [values]):
-            if n_dims == 1 and not _is_number(cell):
+            if n_dims == 1 and not is_number(cell):
                 raise InvalidInput(
                     f"{name} of a BanditLog must be numbers, got {cell!r} in row {row}."
                 ) from None
@@ -212,7 +214,8 @@ def _numbers(values: Any, name: str, n_dims: int) -> FloatArray:
     return array
 
 
-def _is_number(cell: Any) -> bool:
+def is_number(cell: Any) -> bool:
+    """Return whether Python reads a number in a cell."""
     try:
         float(cell)
     except (TypeError, ValueError):
