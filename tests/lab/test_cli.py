@@ -123,7 +123,7 @@ def test_results_without_a_figure_are_not_called_one(tmp_path):
 
 def test_the_title_of_a_long_path_fits(tmp_path, monkeypatch):
     titles: list[str] = []
-    monkeypatch.setattr("keyhole.cli.app.save_figure", lambda *given: titles.append(given[2]))
+    monkeypatch.setattr("keyhole.cli.play.save_figure", lambda *given: titles.append(given[2]))
     names = ["ratings.csv", "r" * 30 + "s" * 60 + ".csv"]
     for name in names:
         path = tmp_path / ("deep" * 30) / name
@@ -249,7 +249,7 @@ def test_reproductions_do_not_overwrite_each_other(tmp_path, monkeypatch):
         folders.append((study.key, folder))
         raise InvalidInput("enough")
 
-    monkeypatch.setattr("keyhole.cli.app.reproduce", reproduced)
+    monkeypatch.setattr("keyhole.cli.reproduce.reproduce", reproduced)
     run("reproduce", "thesis-fig3.1", code=2)
     run("reproduce", "thesis-fig3.2", code=2)
     run("reproduce", "thesis-fig3.2", "--out", tmp_path, code=2)

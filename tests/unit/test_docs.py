@@ -121,6 +121,6 @@ def test_pages_that_the_code_refers_to_are_there():
         for path in SOURCES
         for page in re.findall(r"[\w/]+\.md\b", path.read_text())
     }
-    written = {("atlas.md", name) for name in ("oracle.py", "atlas.py")}  # by keyhole atlas
+    written = {("atlas.md", "atlas.py")}  # by the command of that name
     missing = [(page, where) for page, where in pages - written if not (ROOT / page).is_file()]
     assert missing == []

@@ -1,4 +1,4 @@
-"""The command for logged data: evaluate."""
+"""The command that says from a log whether a policy beats a baseline."""
 
 import sys
 from pathlib import Path
@@ -50,8 +50,8 @@ def evaluate_command(
     log: Annotated[
         Path,
         typer.Argument(
-            help="CSV (also .gz/.bz2/.xz) or Parquet with the columns action, propensity, reward, x_NAME… and, "
-            "for several places, position; or a file of the Open Bandit Dataset.",
+            help="CSV (also .gz/.bz2/.xz) or Parquet with the columns action, propensity, reward, "
+            "x_NAME… and, for several places, position; or a file of the Open Bandit Dataset.",
             metavar="LOG",
         ),
     ],

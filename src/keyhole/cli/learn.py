@@ -1,4 +1,4 @@
-"""The commands for query-document lists: learn and rank."""
+"""The command that learns from query-document lists."""
 
 import sys
 from pathlib import Path
@@ -16,10 +16,9 @@ from keyhole.errors import InvalidInput, check_choice, check_integer
 from keyhole.files import check_folder, plain
 from keyhole.game.learn import Learning, learn
 from keyhole.game.stream import LetorStream, learn_stream
-from keyhole.kernels.sorting import sort_descending, sort_work
 from keyhole.lab.kinds.lists import make_ranker
 from keyhole.rankers.lists import CONTEXTUAL_RANKERS
-from keyhole.rankers.lists.models import load_model, model_arrays, save_model
+from keyhole.rankers.lists.models import model_arrays, save_model
 from keyhole.reveals import Top
 from keyhole.worlds.queries import Queries
 
@@ -35,7 +34,7 @@ Raw = Annotated[
 ]
 
 
-def _how(groups: list[Path] | None, raw: bool, keep: bool) -> dict[str, Any]:
+def how_to_read(groups: list[Path] | None, raw: bool, keep: bool) -> dict[str, Any]:
     """Return how files are read."""
     return {
         "groups": groups or None,
@@ -122,7 +121,7 @@ def learn_command(
             raise InvalidInput("At most one of --rounds and --passes can be given.")
         if model is not None:
             check_folder(model.parent)
-        how = _how(groups, raw, keep_empty)
+        how = how_to_read(groups, raw, keep_empty)
         queries = LetorStream(files, **how) if stream else read_letor(files, **how)
         world = (
             queries
@@ -201,40 +200,3 @@ def _print(record: Any) -> None:
         soft_wrap=True,
         highlight=False,
     )
-
-
-def rank_command(
-    files: Files,
-    model: Annotated[Path, typer.Option(help="A scorer saved by keyhole learn.")],
-    groups: Groups = None,
-    as_json: Json = False,
-) -> None:
-    """Rank the documents of every query by a model's scores.
-
-    Prints a line per query: its id and its documents, best first, numbered from 0 in the order
-    of the file.
-    """
-    with sentences():
-        scorer = load_model(model)
-        queries = read_letor(files, **_how(groups, raw=not scorer.minmax, keep=True))
-        if queries.n_features > scorer.n_features:
-            raise InvalidInput(
-                f"Documents must have at most the {scorer.n_features} features of {model}, got "
-                f"{queries.n_features}."
-            )
-        work = sort_work(queries.largest)
-        rankings: list[list[int]] = []
-        for index in range(queries.n_queries):
-            features, _ = queries.query(index)
-            order = np.empty(len(features), dtype=np.int64)
-            sort_descending(scorer.scores(features), order, work)
-            rankings.append(order.tolist())
-        if as_json:
-            lines = [
-                {"query": name, "ranking": ranking}
-                for name, ranking in zip(queries.query_ids, rankings, strict=True)
-            ]
-            sys.stdout.write(to_json(lines))
-            return
-        for name, ranking in zip(queries.query_ids, rankings, strict=True):
-            sys.stdout.write(f"{name}\t{' '.join(map(str, ranking))}\n")
