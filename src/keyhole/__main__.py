@@ -2,6 +2,8 @@
 
 import sys
 
+from keyhole.errors import LibraryMissing
+
 
 def main() -> None:
     """Run ``keyhole``."""
@@ -10,9 +12,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("keyhole"):
             raise
-        sys.exit(
-            f"The command line needs {error.name}: install it with pip install 'keyhole[all]'."
-        )
+        sys.exit(str(LibraryMissing(f"The command line needs {error.name}", "all")))
     app()
 
 

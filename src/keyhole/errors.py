@@ -5,6 +5,7 @@ Every message has one form: what was given, what it must be, what it was.
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,6 +33,19 @@ class UnknownName(KeyholeError, LookupError):
 
 class FeedbackTooSmall(KeyholeError, ValueError):
     """A reveal or a feedback that shows less than a ranker needs."""
+
+
+class LibraryMissing(KeyholeError):
+    """A library that comes with one of the package's extras is not installed.
+
+    Examples
+    --------
+    >>> print(LibraryMissing("Figures need matplotlib", "figures"))
+    Figures need matplotlib: pip install -e '.[figures]' in a checkout of Keyhole brings it.
+    """
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what}: pip install -e '.[{extra}]' in a checkout of Keyhole brings it.")
 
 
 class NotObservable(KeyholeError, ValueError):
@@ -82,17 +96,6 @@ def check_number(
     if not math.isfinite(number) or outside or number > at_most:
         raise InvalidInput(f"{name} must be a number {span}, got {value!r}.")
     return number
-
-
-def why_unreadable(error: Exception) -> str:
-    """Return why arrays could not be read, as the end of a sentence.
-
-    NumPy takes a file that it does not know for pickled data, and advises to load it unsafely:
-    that is no reason to pass on.
-    """
-    if isinstance(error, KeyError):
-        return f"{error} is missing"
-    return "it holds no arrays" if "pickle" in str(error) else str(error).rstrip(".")
 
 
 def check_choice(value: str, name: str, choices: Iterable[str]) -> str:
@@ -150,10 +153,29 @@ def check_ranking(ranking: ArrayLike, n_items: int, name: str = "ranking") -> In
         whole = bool(np.all(items == given))
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be a list of item indices.") from None
-    fits = items.ndim >= 1 and items.shape[-1] == n_items
+    fits = given.ndim >= 1 and given.shape[-1] == n_items
     if not (whole and fits and bool((np.sort(items, axis=-1) == np.arange(n_items)).all())):
         raise InvalidInput(
-            f"{name} must hold each of the items 0 to {n_items - 1} exactly once, got shape "
-            f"{items.shape}."
+            f"{name} must hold each of the items 0 to {n_items - 1} exactly once, got "
+            f"{_what_is_wrong(given, n_items)}."
         )
     return items
+
+
+def _what_is_wrong(ranking: NDArray[Any], n_items: int) -> str:
+    """Return why the first ranking that is not a permutation of the items is none."""
+    if ranking.ndim == 0:
+        return f"{ranking.item()!r}"
+    if ranking.shape[-1] != n_items:
+        return f"{ranking.shape[-1]} item{'s' * (ranking.shape[-1] != 1)}"
+    rows = ranking.reshape(-1, n_items)
+    row = next(row for row in range(len(rows)) if set(rows[row].tolist()) != set(range(n_items)))
+    where = "" if ranking.ndim == 1 else f" in ranking {row}"
+    found = Counter(rows[row].tolist())
+    odd = next((item for item in found if item not in range(n_items)), None)
+    if odd is not None:
+        return f"{odd!r}{where}, which is no item"
+    repeated = next(item for item, times in found.items() if times > 1)
+    absent = next(item for item in range(n_items) if item not in found)
+    times = "twice" if found[repeated] == 2 else f"{found[repeated]} times"
+    return f"item {repeated} {times} and no item {absent}{where}"

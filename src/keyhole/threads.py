@@ -1,11 +1,12 @@
-"""How many cores there are, and runs played on all of them."""
+"""How many cores there are, and work and runs spread over them."""
 
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from threading import Event
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -13,6 +14,16 @@ T = TypeVar("T")
 def n_cores() -> int:
     """Return the number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def spread(n_threads: int) -> Iterator[Any]:
+    """Give a ``map`` over some threads; its results come in order."""
+    if n_threads == 1:
+        yield lambda work, parts: [work(part) for part in parts]
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield lambda work, parts: list(pool.map(work, parts))
 
 
 def play_runs(

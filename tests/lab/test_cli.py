@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keyhole.cli.app import app
+from keyhole.errors import InvalidInput
 from keyhole.measures import MEASURES
 from keyhole.rankers import RANKERS
 from keyhole.reveals import REVEALS
@@ -105,6 +106,34 @@ def test_measures_without_a_comparator_say_so():
     assert any("tuned for DCG" in note for note in record["notes"])
 
 
+def test_formulas_of_measures_are_printed_whole():
+    game = ["--measure", "AP", "--items", 5, "--rounds", 50]
+    assert "AP (gain; item 1[r > 0]; position" in " ".join(run("play", *game).stdout.split())
+
+
+def test_results_without_a_figure_are_not_called_one(tmp_path):
+    game = ["--measure", "ERR", "--items", 20, "--rounds", 300, "--out", tmp_path]
+    assert f"Results are in {tmp_path}." in run("play", *game).stdout.replace("\n", "")
+    assert not list(tmp_path.glob("*.png"))
+    game[1] = "DCG"
+    shown = run("play", *game).stdout.replace("\n", "")
+    assert f"Figure and results are in {tmp_path}." in shown
+    assert list(tmp_path.glob("*.png"))
+
+
+def test_the_title_of_a_long_path_fits(tmp_path, monkeypatch):
+    titles: list[str] = []
+    monkeypatch.setattr("keyhole.cli.play.save_figure", lambda *given: titles.append(given[2]))
+    names = ["ratings.csv", "r" * 30 + "s" * 60 + ".csv"]
+    for name in names:
+        path = tmp_path / ("deep" * 30) / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("tea,coffee,milk\n5,1,3\n4,2,0\n")
+        run("play", "--world", path, "--threshold", 3, "--rounds", 50, "--out", tmp_path / "out")
+    assert titles[0] == "DCG, 3 items, ratings.csv"
+    assert titles[1] == f"DCG, 3 items, {'r' * 20}…{'s' * 15}.csv"
+
+
 def test_regret_against_what_a_search_found_is_called_a_lower_bound():
     record = json.loads(
         run("play", "--measure", "AP", "--items", 20, "--rounds", 300, "--json").stdout
@@ -179,6 +208,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(arguments, sentence, t
         ("a,b\n1,two\n", "a rating must be a number"),
         ("4,5\n1,2\n", "--set world.header=true or false"),
         ("id,a\n1,2\n", "--set world.index=true or false"),
+        ("a,b\n1,2\n3,\n", "a rating is missing; --missing drop leaves such people out."),
     ],
 )
 def test_bad_csv_is_one_sentence(text, sentence, tmp_path):
@@ -212,6 +242,24 @@ def test_list_names_every_row():
     assert all(name in shown for rows in record.values() for name in rows)
 
 
+def test_reproductions_do_not_overwrite_each_other(tmp_path, monkeypatch):
+    folders = []
+
+    def reproduced(study, folder, progress):
+        folders.append((study.key, folder))
+        raise InvalidInput("enough")
+
+    monkeypatch.setattr("keyhole.cli.reproduce.reproduce", reproduced)
+    run("reproduce", "thesis-fig3.1", code=2)
+    run("reproduce", "thesis-fig3.2", code=2)
+    run("reproduce", "thesis-fig3.2", "--out", tmp_path, code=2)
+    assert folders == [
+        ("thesis-fig3.1", Path("out/thesis-fig3.1")),
+        ("thesis-fig3.2", Path("out/thesis-fig3.2")),
+        ("thesis-fig3.2", tmp_path),
+    ]
+
+
 def test_unknown_paper():
     result = run("reproduce", "thesis-fig3", code=2)
     assert "Did you mean 'thesis-fig3." in result.stderr
@@ -233,5 +281,5 @@ def test_the_installed_command_and_missing_extras():
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=os.environ
     )
     assert ran.returncode == 1
-    assert "pip install 'keyhole[all]'" in ran.stderr
+    assert "pip install -e '.[all]' in a checkout" in ran.stderr
     assert "Traceback" not in ran.stderr

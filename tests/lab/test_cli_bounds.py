@@ -54,12 +54,15 @@ def test_options_reach_their_surrogates():
     ("options", "sentence"),
     [
         (["--surrogate", "listne"], "Did you mean 'listnet'?"),
-        (["--ball", "l1"], "`n_features` must be given for the l1 ball."),
-        (["--queries", "1"], "`n_queries` must be an integer of at least 3, got 1."),
-        (["--confidence", "1"], "`confidence` must be a number above 0 and below 1"),
+        (["--ball", "l1"], "Error: --features must be given for the l1 ball."),
+        (["--queries", "1"], "Error: --queries must be an integer of at least 3, got 1."),
+        (["--confidence", "1"], "Error: --confidence must be a number above 0 and below 1"),
+        (["--items", "0"], "Error: --items must be an integer of at least 1, got 0."),
+        (["--grade", "-1"], "Error: --grade must be a number of at least 0"),
+        (["--loss-bound", "-1"], "Error: --loss-bound must be a number above 0"),
         (["--epsilon", "0.5"], "--epsilon must be left out for listnet"),
-        (["--surrogate", "smooth_dcg", "--epsilon", "0"], "`eps` of SmoothDCG must be a number"),
-        (["--optimal-loss", "-1"], "`optimal_loss` must be a number of at least 0"),
+        (["--surrogate", "smooth_dcg", "--epsilon", "0"], "Error: --epsilon must be a number"),
+        (["--optimal-loss", "-1"], "Error: --optimal-loss must be a number of at least 0"),
     ],
 )
 def test_bad_input_is_one_sentence(options, sentence):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from keyhole.cli.app import app
 from keyhole.lab import atlas as maps
+from keyhole.lab import store
 from keyhole.lab.atlas import Column, atlas_csv, columns_of, fill_column, make_atlas
 from keyhole.monitoring import check_certificate
 
@@ -202,7 +204,7 @@ def test_cells_are_found_again_only_with_the_same_code(tmp_path, monkeypatch):
     assert (first.n_resumed, make_atlas(columns, tmp_path, workers=1).n_resumed) == (0, 5)
     next(iter(tmp_path.iterdir())).write_text("half a fi")
     assert make_atlas(columns, tmp_path, workers=1).n_resumed in (2, 3)
-    monkeypatch.setattr(maps, "package_stamp", lambda: "another")
+    monkeypatch.setattr(store, "package_stamp", lambda: "another")
     changed = make_atlas(columns, tmp_path, workers=1)
     assert changed.n_resumed == 0
     assert atlas_csv(changed) == atlas_csv(first)
@@ -236,8 +238,9 @@ def test_ctrl_c_leaves_finished_cells(tmp_path):
     assert "finished cells are kept" in errors
     assert "Traceback" not in errors
     assert not (tmp_path / "atlas.csv").exists()
-    kept = [maps.ColumnStore(tmp_path / "cells").load(Column(m, 5, 2)) for m in maps.MEASURES]
-    assert any(kept)
+    columns = columns_of(maps.MEASURES, [5], [2])
+    kept = store.Store(tmp_path / "cells")
+    assert any(kept.load(asdict(column)) for column in columns)
 
 
 @pytest.mark.parametrize(

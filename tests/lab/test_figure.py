@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keyhole.cli.app import _grouped_table
+from keyhole.cli.reproduce import _grouped_table
 from keyhole.lab.figures.curves import Panel, save_figure
 from keyhole.lab.results import Axes, Curve
 

@@ -117,7 +117,7 @@ def study(tmp_path):
 
 
 def invoke(study, monkeypatch, *arguments):
-    monkeypatch.setattr("keyhole.cli.app.find_study", lambda *_, **__: study)
+    monkeypatch.setattr("keyhole.cli.reproduce.find_study", lambda *_, **__: study)
     return CliRunner().invoke(app, ["reproduce", "small", *map(str, arguments)])
 
 

@@ -1,8 +1,15 @@
 """Logs of bandit feedback: what is refused, and what files keep."""
 
+import bz2
 import gzip
+import lzma
+import sys
+from datetime import date
+from itertools import cycle
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from keyhole.data import (
@@ -17,10 +24,11 @@ from keyhole.data import (
     write_open_bandit,
     write_vowpal_wabbit,
 )
-from keyhole.data.bandit.files import log_of_sheet, read_sheet
+from keyhole.data.bandit.files import log_of_sheet
 from keyhole.data.bandit.formats import is_open_bandit
 from keyhole.data.bandit.log import check_rewards_differ
-from keyhole.errors import InvalidInput
+from keyhole.data.bandit.sheets import open_csv, read_sheet
+from keyhole.errors import InvalidInput, LibraryMissing
 from keyhole.lab.kinds.games import data_folder
 
 COLUMNS = ("contexts", "actions", "rewards", "propensities", "positions")
@@ -106,7 +114,7 @@ def test_quick_and_careful_reading_agree(tmp_path, text):
     rows = "1,0,0.1,1e-3,.5,-7\n\n0, 2 ,0.30000000000000004,1,2.5e10,3\n"
     path = tmp_path / "log.csv"
     path.write_text(text.format(HEADER) + rows, encoding="utf-8", newline="")
-    careful = log_of_sheet(read_sheet(path))
+    careful = log_of_sheet(read_sheet(open_csv(path)))
     assert same(read_bandit_csv(path), careful)
     assert careful.propensities.tolist() == [0.1, 0.30000000000000004]
 
@@ -159,13 +167,55 @@ def test_files_that_are_no_logs(tmp_path, text, sentence):
     assert sentence in str(caught.value)
 
 
+def test_actions_may_be_names():
+    rows: dict[str, Any] = {
+        "contexts": np.zeros((3, 0)),
+        "rewards": [1, 0, 0],
+        "propensities": [0.5, 0.5, 0.5],
+    }
+    log = BanditLog.of(actions=["tea", "milk", "tea"], **rows)
+    assert (log.action_names, log.actions.tolist()) == (("milk", "tea"), [1, 0, 1])
+    shown = np.array(["tea", "milk", "tea"], dtype=object)  # as a column of a frame is
+    log = BanditLog.of(actions=shown, action_names=["tea", "cocoa", "milk"], **rows)
+    assert (log.n_actions, log.actions.tolist()) == (3, [0, 2, 0])
+    actions: Any
+    for actions, options, sentence in (
+        (
+            ["tea", "milk", "tea"],
+            {"action_names": ["tea"]},
+            "Row 1 of a BanditLog: an action must be one of tea, got 'milk'.",
+        ),
+        (
+            ["tea", "", "tea"],
+            {"action_names": ["tea"]},
+            "Row 1 of a BanditLog: an action is missing.",
+        ),
+        (
+            ["tea", "milk", "tea"],
+            {"n_actions": 3},
+            "A BanditLog must name 3 actions, got 2; give `action_names`.",
+        ),
+        (
+            [1, "tea", 2],
+            {},
+            "actions of a BanditLog must be all numbers or all names, got 1 and 'tea'.",
+        ),
+        ([1, {}, 2], {}, "actions of a BanditLog must be numbers, got {} in row 1."),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            BanditLog.of(actions=actions, **rows, **options)
+        assert str(caught.value) == sentence
+    with pytest.raises(InvalidInput, match="rewards of a BanditLog must be numbers, got 'yes' in"):
+        BanditLog.of(actions=[0, 1, 1], **{**rows, "rewards": [1, "yes", 0]})
+
+
 def test_names_that_are_not_known(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("action,propensity,reward\ntea,0.5,1\ncocoa,0.5,0\n")
     assert read_bandit_csv(path).action_names == ("cocoa", "tea")
     with pytest.raises(InvalidInput, match=r"line 3: an action must be one of tea, milk, got 'coc"):
         read_bandit_csv(path, action_names=["tea", "milk"])
-    with pytest.raises(InvalidInput, match=r"must name 3 actions, got 2; give `action_names`"):
+    with pytest.raises(InvalidInput, match=r"log\.csv: .*must name 3 actions, got 2; give"):
         read_bandit_csv(path, n_actions=3)
 
 
@@ -181,12 +231,118 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 def test_rows_of_parquet_files_are_named(tmp_path):
-    import pandas as pd
+    path = tmp_path / "log.parquet"
+    good = {"action": [0, 1], "propensity": [0.5, 0.5], "reward": [1.0, 0.0], "x_a": [1, 2]}
+    for change, sentence in (
+        ({"propensity": [0.5, np.nan]}, "row 1: a propensity is missing."),
+        ({"reward": [None, 1]}, "row 0: a reward is missing."),
+        ({"reward": [1.0, 2.0], "action": [0, 7]}, "row 1: an action must be between 0 and"),
+        ({"action": [0.0, 1.5]}, "row 1, column 'action': a whole number is needed, got '1.5'."),
+        ({"action": ["tea", None]}, "row 1: an action is missing."),
+        ({"x_a": [1.0, None]}, "row 1, column 'x_a': a number is missing."),
+        ({"x_a": ["1", "one"]}, "row 1, column 'x_a': a number is needed, got 'one'."),
+        ({"x_a": [date(2026, 1, 1)] * 2}, "row 0, column 'x_a': a number is needed, got '2026-"),
+    ):
+        pl.DataFrame({**good, **change}).write_parquet(path)
+        with pytest.raises(InvalidInput) as caught:
+            read_bandit_parquet(path, n_actions=2)
+        assert f"{path}, {sentence}" in str(caught.value)
+    pl.DataFrame({name: [] for name in good}).write_parquet(path)
+    with pytest.raises(InvalidInput, match="must have at least one row"):
+        read_bandit_parquet(path)
+    pl.DataFrame({**good, "x_a": ["1e3", "-2"]}).write_parquet(path)
+    assert read_bandit_parquet(path).contexts.tolist() == [[1000.0], [-2.0]]
 
-    frame = pd.DataFrame({"action": [0, 1], "propensity": [0.5, np.nan], "reward": [1.0, 0.0]})
-    frame.to_parquet(tmp_path / "log.parquet", index=False)
-    with pytest.raises(InvalidInput, match=r"log.parquet, row 1: a propensity is missing"):
-        read_bandit_parquet(tmp_path / "log.parquet")
+
+def test_whatever_is_wrong_with_a_parquet_file_is_one_sentence(tmp_path, monkeypatch):
+    path = tmp_path / "log.parquet"
+    write_bandit_parquet(make(), path)
+    content = path.read_bytes()
+    for broken in (b"", content[:-9], content[: len(content) // 2]):
+        path.write_bytes(broken)
+        with pytest.raises(InvalidInput, match=r"^\S* must be a readable Parquet file: .*\.$"):
+            read_bandit_parquet(path)
+
+    def panics(_):
+        raise pl.exceptions.PanicException("range end index\nstack")
+
+    monkeypatch.setattr(pl, "read_parquet", panics)
+    with pytest.raises(InvalidInput, match=r"readable Parquet file: range end index\.$"):
+        read_bandit_parquet(path)
+    with pytest.raises(InvalidInput, match="readable Parquet file: No such file or directory"):
+        read_bandit_parquet(tmp_path / "none.parquet")
+
+
+def cell_texts(numbers):
+    return [f"{x!r}" for x in numbers.tolist()] + [f"{x:.25f}" for x in numbers.tolist()]
+
+
+def test_the_quick_reader_reads_every_bit_and_is_the_one_that_reads(tmp_path, monkeypatch):
+    numbers = np.random.default_rng(0)
+    values = numbers.integers(0, 2**63, 3000).view(np.float64)
+    cells = cell_texts(values[np.isfinite(values) & (np.abs(values) < 1e100)])
+    rows = [f'"{name}, hot",0.5,1,{cell}' for name, cell in zip(cycle("ab"), cells, strict=False)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["action,propensity,reward,x_a", *rows]) + "\n")
+    careful = log_of_sheet(read_sheet(open_csv(path)))
+
+    def refuse(_):
+        raise AssertionError
+
+    monkeypatch.setattr("keyhole.data.bandit.sheets.read_sheet", refuse)
+    quick = read_bandit(path)
+    assert same(quick, careful)
+    assert quick.action_names == careful.action_names == ("a, hot", "b, hot")
+    assert quick.contexts[:, 0].tolist() == [float(cell) for cell in cells]
+    (tmp_path / "obd.csv").write_text(OPEN_BANDIT)
+    assert read_bandit(tmp_path / "obd.csv").contexts.shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "1,0.5,1,1\n\n0,0.5,1,2\n",  # a blank line
+        "1, 0.5 ,1,1\n0,0.5,1,1_0\n",  # numbers that Python reads and polars does not
+        "a\rb,0.5,1,1\n",  # a line end for Python alone
+        "1.0,0.5,1,1\n0,0.5,1,2",
+        "7,0.5,1,nan\n",
+        "x,0.5,1\n",
+        '"x\ny",0.5,1,0\nx,0.5,1,\n',
+        "\udcff,0.5,1,1\n",
+    ],
+)
+def test_the_quick_reader_leaves_what_is_unusual_to_the_careful_one(tmp_path, rows, monkeypatch):
+    path = tmp_path / "log.csv"
+    path.write_text("action,propensity,reward,x_a\n" + rows, errors="surrogateescape", newline="")
+
+    def outcome():
+        try:
+            log = read_bandit(path)
+        except InvalidInput as error:
+            return str(error)
+        return [log.action_names, *(getattr(log, name).tolist() for name in COLUMNS)]
+
+    first = outcome()
+    monkeypatch.setitem(sys.modules, "polars", None)
+    assert first == outcome()
+
+
+def test_without_polars_only_parquet_is_missed(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    write_bandit_csv(make(), tmp_path / "log.csv")
+    assert same(read_bandit(tmp_path / "log.csv"), make())
+    sentence = r"^Parquet files need polars: pip install -e '\.\[logs\]' in a checkout of Keyhole"
+    with pytest.raises(LibraryMissing, match=sentence):
+        write_bandit_parquet(make(), tmp_path / "log.parquet")
+    with pytest.raises(LibraryMissing, match=sentence):
+        read_bandit(tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_logs_may_be_compressed_in_any_way_that_other_files_may(tmp_path, pack):
+    write_bandit_csv(make(), tmp_path / "log.csv")
+    (tmp_path / "packed.csv").write_bytes(pack((tmp_path / "log.csv").read_bytes()))
+    assert same(read_bandit(tmp_path / "packed.csv"), make())
 
 
 OPEN_BANDIT = """timestamp,item_id,position,click,propensity_score,user_feature_0,user_feature_1,\
@@ -256,6 +412,6 @@ def test_the_open_bandit_sample():
 def test_a_file_is_an_open_bandit_file_by_its_columns_alone(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("item_id,position,click,propensity_score\n0,1,1,0.5\n")
-    assert is_open_bandit(path)
+    assert is_open_bandit(open_csv(path))
     path.write_text("item_id,position,click\n0,1,1\n")
-    assert not is_open_bandit(path)
+    assert not is_open_bandit(open_csv(path))

@@ -1,5 +1,6 @@
 """Whatever a user can name is in the docs, and what the docs link to is there."""
 
+import importlib
 import re
 from pathlib import Path
 
@@ -80,3 +81,46 @@ def test_the_atlas_of_the_docs_is_what_the_command_writes(tmp_path, monkeypatch)
     columns = atlas.columns_of(atlas.MEASURES, (3, 4, 5), (2, 3))
     table = atlas.atlas_markdown(atlas.make_atlas(columns, tmp_path, workers=1))
     assert table in DOCS["learnability.md"]
+
+
+def resolves(name):
+    """Return whether a dotted name is a module of the package, or something in one."""
+    parts = name.split(".")
+    for n_parts in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:n_parts]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[n_parts:]:
+            if part in getattr(found, "__dataclass_fields__", ()):
+                return True
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False
+
+
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+TEXTS = [*SOURCES, *(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+
+
+def test_names_that_texts_refer_to_are_there():
+    assert not resolves("keyhole.game.play.nothing")
+    names = {
+        (name, path.name)
+        for path in TEXTS
+        for name in re.findall(r"\bkeyhole(?:\.[A-Za-z_]\w*)+", path.read_text())
+    }
+    assert [(name, where) for name, where in sorted(names) if not resolves(name)] == []
+
+
+def test_pages_that_the_code_refers_to_are_there():
+    pages = {
+        (page, path.name)
+        for path in SOURCES
+        for page in re.findall(r"[\w/]+\.md\b", path.read_text())
+    }
+    written = {("atlas.md", "atlas.py")}  # by the command of that name
+    missing = [(page, where) for page, where in pages - written if not (ROOT / page).is_file()]
+    assert missing == []

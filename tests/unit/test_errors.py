@@ -15,7 +15,6 @@ from keyhole.errors import (
     check_relevance,
     check_round,
     check_seed,
-    why_unreadable,
 )
 
 
@@ -123,12 +122,16 @@ def test_bad_relevance_is_placed():
 def test_rankings_are_checked_row_by_row():
     assert check_ranking(np.array([[1.0, 0.0], [0.0, 1.0]]), 2).tolist() == [[1, 0], [0, 1]]
     bad: Any
-    for bad in ([[1, 0], [1, 1]], 0, [0, 1, 2]):
-        with pytest.raises(InvalidInput, match="each of the items 0 to 1 exactly once"):
+    for bad, got in (
+        ([[1, 0], [1, 1]], "item 1 twice and no item 0 in ranking 1"),
+        ([[[0, 1]], [[0, -1]]], "-1 in ranking 1, which is no item"),
+        ([0.0, 0.5], "0.5, which is no item"),
+        (0, "0"),
+        ([0, 1, 2], "3 items"),
+    ):
+        with pytest.raises(InvalidInput) as caught:
             check_ranking(bad, 2)
-
-
-def test_unreadable_arrays_are_explained():
-    assert why_unreadable(KeyError("seed")) == "'seed' is missing"
-    assert why_unreadable(ValueError("set allow_pickle=True")) == "it holds no arrays"
-    assert why_unreadable(OSError("No such file.")) == "No such file"
+        start = "ranking must hold each of the items 0 to 1 exactly once, got "
+        assert str(caught.value) == f"{start}{got}."
+    with pytest.raises(InvalidInput, match="got item 3 3 times and no item 0\\."):
+        check_ranking([3, 3, 3, 1], 4)

@@ -106,6 +106,7 @@ def test_linear_measure_prints_its_weights():
     assert str(of) == "Linear (loss; item exponential; position 0.5, 1; no cutoff)"
 
 
+EACH_ONCE = "ranking must hold each of the items 0 to 1 exactly once"
 BAD_LISTS = [
     ([0, -1], [0, 1], "relevance must be finite and not negative, got -1.0 at index 1."),
     ([0, np.nan], [0, 1], "relevance must be finite and not negative, got nan at index 1."),
@@ -116,9 +117,14 @@ BAD_LISTS = [
         [[0, 1]],
         "relevance must have 1 dimension and at least one item, got shape (1, 2).",
     ),
-    ([1, 0], [0, 0], "ranking must hold each of the items 0 to 1 exactly once, got shape (2,)."),
-    ([1, 0], [1, 2], "ranking must hold each of the items 0 to 1 exactly once, got shape (2,)."),
-    ([1, 0], [0], "ranking must hold each of the items 0 to 1 exactly once, got shape (1,)."),
+    ([1, 0], [0, 0], f"{EACH_ONCE}, got item 0 twice and no item 1."),
+    (
+        [0, 2, 1],
+        [1, 2, 2],
+        "ranking must hold each of the items 0 to 2 exactly once, got item 2 twice and no item 0.",
+    ),
+    ([1, 0], [1, 2], f"{EACH_ONCE}, got 2, which is no item."),
+    ([1, 0], [0], f"{EACH_ONCE}, got 1 item."),
     ([1, 0], [[0, 1]], "ranking must have the shape of relevance (2,), got (1, 2)."),
     ([1, 0], ["a", "b"], "ranking must be a list of item indices."),
 ]

@@ -8,13 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from keyhole.errors import InvalidInput
+from keyhole.errors import InvalidInput, LibraryMissing
 from keyhole.measures import LinearMeasure, measure
 from keyhole.monitoring import RATES, Game, classify, classify_matrices, rule_for, solve_game
 from keyhole.monitoring.games import _shipped_losses
 from keyhole.monitoring.hopeless import best_witness, forced_regret, invisible
 from keyhole.monitoring.observability import cells_of, explain, generators, interactions
-from keyhole.monitoring.programs import SciPyMissing
 from keyhole.rankers import RANKERS
 
 GAMES = [(2, 2), (3, 2), (4, 2), (2, 3), (3, 3)]
@@ -22,7 +21,7 @@ LINEAR = ("SumLoss", "InversionLoss", "DCG")
 
 
 def table_class(name: str, n_items: int, k: int, grades: int) -> str:  # noqa: PLR0911
-    """Return the class that the table of theory.md, section 3, gives (m=2 by its last remark)."""
+    """Return the class by the table of docs/learnability.md, and by the remark on m=2 below it."""
     base, _, cut = name.partition("@")
     n, m = int(cut or n_items), n_items
     if base in ("Precision", "Recall") and n >= m:
@@ -307,7 +306,7 @@ def test_without_scipy_rules_still_answer(monkeypatch):
     _shipped_losses.cache_clear()
     assert classify("AP", 3, 1).source == "enumeration"  # needs no linear program
     assert classify("AP", 3, 2).source == "rule"
-    with pytest.raises(SciPyMissing, match=r"pip install 'keyhole\[oracle\]'"):
+    with pytest.raises(LibraryMissing, match=r"pip install -e '\.\[oracle\]' in a checkout"):
         classify("AP", 3, 2, method="enumeration")
 
 

@@ -1,8 +1,10 @@
 """What the commands share: consoles, errors as sentences, progress, options, JSON."""
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -25,8 +27,24 @@ ERR = Console(stderr=True)
 Json = Annotated[bool, typer.Option("--json", help="Print results as JSON on standard output.")]
 
 
-def _fail(error: KeyholeError) -> NoReturn:
-    ERR.print(f"[bold red]Error:[/] {escape(str(error))}", soft_wrap=True)
+def _in_options(sentence: str, options: Mapping[str, str]) -> str:
+    """Return a sentence that calls parameters what the command line calls them.
+
+    Examples
+    --------
+    >>> _in_options("`eps` of SmoothDCG must be positive.", {"eps": "--epsilon"})
+    '--epsilon must be positive.'
+    >>> _in_options("missing='drop' leaves them out.", {"missing": "--missing"})
+    '--missing drop leaves them out.'
+    """
+    for name, option in options.items():
+        sentence = re.sub(rf"`{name}`( of [A-Z]\w*)?", option, sentence)
+        sentence = re.sub(rf"\b{name}='(\w+)'", rf"{option} \1", sentence)
+    return sentence
+
+
+def _fail(sentence: str) -> NoReturn:
+    ERR.print(f"[bold red]Error:[/] {escape(sentence)}", soft_wrap=True)
     raise typer.Exit(2)
 
 
@@ -36,12 +54,18 @@ def escape(text: str) -> str:
 
 
 @contextmanager
-def sentences(interrupted: str = "Interrupted; nothing was written.") -> Iterator[None]:
-    """Turn what a user can cause into one sentence and an exit code."""
+def sentences(
+    interrupted: str = "Interrupted; nothing was written.",
+    options: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[None]:
+    """Turn what a user can cause into one sentence and an exit code.
+
+    ``options`` says by which option a parameter is given that errors may name.
+    """
     try:
         yield
     except KeyholeError as error:
-        _fail(error)
+        _fail(_in_options(str(error), options))
     except KeyboardInterrupt:
         ERR.print(interrupted)
         raise typer.Exit(130) from None

@@ -99,6 +99,24 @@ def unpack(path: Path, raw: Any, kind: str) -> Any:
     return raw
 
 
+def read_unpacked(path: Path, kind: str) -> bytes:
+    """Return the text of a file, without the mark that may be before it."""
+    with readable(path, kind):
+        raw = path.read_bytes()
+    return unpack(path, raw, kind).removeprefix(MARK)
+
+
+def decoded(path: Path, raw: bytes, kind: str) -> str:
+    """Return the text of a file as characters, or name the line that is no UTF-8."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(
+            f"{path} must be a readable {kind} file: line {line} is not UTF-8 text."
+        ) from None
+
+
 class TextFile:
     """A file whose text is read piece by piece, without the mark that may be before it."""
 

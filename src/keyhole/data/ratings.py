@@ -116,9 +116,9 @@ def _hint(name: str, cell: str, names: tuple[str, ...]) -> str:
     if len(names) == 1:
         return "; `delimiter` says what is between cells"
     if "," in cell:
-        return "; decimal=',' reads decimal commas"
+        return "; decimal=',' reads decimal commas (keyhole play: --set world.decimal=,)"
     if name == names[0]:
-        return "; index=True leaves the first column out"
+        return "; index=True leaves the first column out (keyhole play: --set world.index=true)"
     return ""
 
 

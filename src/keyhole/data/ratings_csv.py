@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from keyhole.data.packed import MARK, readable, unpack
+from keyhole.data.packed import decoded, read_unpacked
 from keyhole.errors import InvalidInput, check_choice
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
@@ -81,7 +81,7 @@ def _choose(option: str) -> str:
 
 def read_cells(path: Path, layout: Layout) -> Cells:
     """Read the cells of a file, or raise with a sentence."""
-    text = _text(path)
+    text = decoded(path, read_unpacked(path, "CSV"), "CSV")
     delimiter = layout.delimiter or _delimiter(path, text)
     rows = list(_rows(path, text, delimiter))
     if not rows:
@@ -108,18 +108,6 @@ def read_cells(path: Path, layout: Layout) -> Cells:
         rows = [(number, row[1:]) for number, row in rows]
     _check_names(path, line, names)
     return Cells(names, rows, has_index)
-
-
-def _text(path: Path) -> str:
-    with readable(path, "CSV"):
-        raw = unpack(path, path.read_bytes(), "CSV")
-    try:
-        return raw.removeprefix(MARK).decode()
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise InvalidInput(
-            f"{path} must be a readable CSV file: line {line} is not UTF-8 text."
-        ) from None
 
 
 def _rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

@@ -15,7 +15,8 @@ from keyhole.contracts import (
     no_features,
     values_by_position,
 )
-from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput, why_unreadable
+from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput
+from keyhole.files import reading_arrays, write_arrays
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
 
@@ -145,19 +146,14 @@ class Log(NamedTuple):
 
     def save(self, path: Path | str) -> None:
         """Write the log as plain arrays (.npz)."""
-        np.savez_compressed(path, **self._asdict())
+        write_arrays(path, self._asdict())
 
     @classmethod
     def load(cls, path: Path | str) -> "Log":
         """Read a log written by :meth:`save`."""
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                fields = {name: arrays[name] for name in cls._fields}
+        with reading_arrays(path, "a log saved by Log.save") as arrays:
+            fields: dict[str, Any] = {name: arrays[name] for name in cls._fields}
             return cls(**{**fields, "seed": int(fields["seed"]), "run": int(fields["run"])})
-        except (OSError, KeyError, ValueError) as error:
-            raise InvalidInput(
-                f"{path} must be a log saved by Log.save: {why_unreadable(error)}."
-            ) from None
 
 
 def _log_loop(prepare: Any, update: Any) -> Callable[..., None]:

@@ -1,7 +1,8 @@
 """What a game leaves behind: curves of score and regret."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,6 @@ from keyhole.errors import FloatArray, IntArray
 from keyhole.game.log import Log
 
 _FITTED_FROM = 0.1
-_RESAMPLES = 1000
 
 
 class RunMean(NamedTuple):
@@ -36,13 +36,27 @@ def log_log_slope(rounds: IntArray, regret: FloatArray) -> Slope:
     """
     late = rounds >= _FITTED_FROM * rounds[-1]
     log_rounds, curves = np.log(rounds[late]), regret[:, late]
-    value = _slope(log_rounds, curves.mean(axis=0))
-    if len(curves) < 2 or np.isnan(value):
+    slope = partial(_slope, log_rounds)
+    value = slope(curves.mean(axis=0))
+    if np.isnan(value):
         return Slope(value, float("nan"), float("nan"))
-    picks = np.random.default_rng(0).integers(len(curves), size=(_RESAMPLES, len(curves)))
-    resampled = [_slope(log_rounds, curves[pick].mean(axis=0)) for pick in picks]
+    return Slope(value, *interval_over_runs(slope, curves))
+
+
+def interval_over_runs(
+    statistic: Callable[[FloatArray], float], per_run: FloatArray, *, n_resamples: int = 1000
+) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of a statistic of the mean over runs (rows).
+
+    Resamples without a value (NaN) are left out; the interval of a single run is NaN.
+    """
+    n_runs = len(per_run)
+    if n_runs < 2:
+        return float("nan"), float("nan")
+    picks = np.random.default_rng(0).integers(n_runs, size=(n_resamples, n_runs))
+    resampled = [statistic(per_run[pick].mean(axis=0)) for pick in picks]
     low, high = np.nanquantile(resampled, [0.025, 0.975])
-    return Slope(value, float(low), float(high))
+    return float(low), float(high)
 
 
 def _over_runs(values: FloatArray) -> RunMean:

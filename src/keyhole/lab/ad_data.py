@@ -20,7 +20,8 @@ from keyhole.data.bandit.campaign import (
 from keyhole.data.bandit.convert import bandit_feedback
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.selection import information_gain, select_features
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice
+from keyhole.errors import FloatArray, IntArray, LibraryMissing, check_choice
+from keyhole.files import reading_arrays
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
 from keyhole.lab.kinds.games import DataMissing, data_folder
 from keyhole.offline import importance_weighted, student_t, target_of
@@ -88,7 +89,7 @@ def load_classes(name: str = BUNDLED_SET) -> ClassData:
     path = data_folder() / "uci_multiclass" / f"{name}.npz"
     if not path.is_file():
         raise DataMissing(f"{name} is not on this machine: {path} is missing.")
-    with np.load(path, allow_pickle=False) as arrays:
+    with reading_arrays(path, f"the data set {name}") as arrays:
         features = arrays["X_e4"] / 1e4 if "X_e4" in arrays else arrays["X"]
         return ClassData(name, features.astype(np.float64), arrays["y"].astype(np.int64))
 
@@ -97,9 +98,7 @@ def _bundled_digits() -> ClassData:
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise InvalidInput(
-            "The bundled digits need scikit-learn: pip install 'keyhole[ads]' brings it."
-        ) from None
+        raise LibraryMissing("The bundled digits need scikit-learn", "ads") from None
     features, labels = load_digits(return_X_y=True)
     return ClassData(BUNDLED_SET, features, labels.astype(np.int64))
 

@@ -1,10 +1,8 @@
 """The atlas: which measures can be learnt from the top k, for many games at once."""
 
 import csv
-import hashlib
 import io
 import itertools
-import json
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -12,8 +10,7 @@ from dataclasses import asdict, astuple, dataclass, fields, replace
 from pathlib import Path
 
 from keyhole.errors import InvalidInput
-from keyhole.files import write_atomically
-from keyhole.lab.results import package_stamp
+from keyhole.lab.store import Store
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import RATES, Game, rule_for, solve_game
 from keyhole.monitoring.games import check_game, is_enumerable
@@ -144,43 +141,24 @@ def _enumerated(cell: Cell) -> Cell:
 # --------------------------------------------------------------------------- many at once
 
 
-class ColumnStore:
-    """Finished columns, found again only where the code is the same."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def _path(self, column: Column) -> Path:
-        text = json.dumps([*astuple(column), package_stamp()])
-        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
-
-    def load(self, column: Column) -> list[Cell] | None:
-        """Return the cells of a column that has been finished, or None."""
-        try:
-            return [Cell(**fields) for fields in json.loads(self._path(column).read_bytes())]
-        except (OSError, ValueError, TypeError):
-            return None
-
-    def save(self, column: Column, cells: list[Cell]) -> None:
-        """Keep a finished column."""
-        content = json.dumps([asdict(cell) for cell in cells])
-        write_atomically(self._path(column), content.encode())
-
-
 def make_atlas(
     columns: Sequence[Column], folder: Path, done: Done | None = None, workers: int | None = None
 ) -> Atlas:
     """Return the cells of all columns, made on all cores and kept in ``folder`` as they finish."""
-    store = ColumnStore(folder)
-    found = {column: store.load(column) for column in columns}
-    finished = {column: cells for column, cells in found.items() if cells is not None}
+    store = Store(folder)
+    found = {column: store.load(asdict(column)) for column in columns}
+    finished = {
+        column: [Cell(**fields) for fields in kept]
+        for column, kept in found.items()
+        if kept is not None
+    }
     n_resumed = sum(len(cells) for cells in finished.values())
     if done is not None:
         done(n_resumed)
     # The longest first, so that no core is left alone with one of them at the end.
     missing = sorted((c for c in columns if c not in finished), key=_size, reverse=True)
     for column, cells in _filled(missing, workers or n_cores()):
-        store.save(column, cells)
+        store.save(asdict(column), [asdict(cell) for cell in cells])
         finished[column] = cells
         if done is not None:
             done(len(cells))

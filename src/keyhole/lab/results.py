@@ -1,25 +1,23 @@
-"""What a played game leaves on disk: summaries, curves and cells to resume from."""
+"""What a played game leaves on disk: summaries and curves."""
 
 import csv
-import hashlib
 import io
-import json
 import math
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import keyhole
 from keyhole.errors import FloatArray, IntArray, InvalidInput
-from keyhole.files import plain, write_atomically
-from keyhole.game.trace import RunMean, Trace, mean_and_error
-from keyhole.lab.kinds.games import BuiltGame
+from keyhole.files import plain
+from keyhole.game.trace import RunMean, Trace, interval_over_runs, mean_and_error
+
+if TYPE_CHECKING:  # kinds of study make curves, so that they import this file
+    from keyhole.lab.kinds.games import BuiltGame
 
 
-def summary(game: BuiltGame, trace: Trace) -> dict[str, Any]:
+def summary(game: "BuiltGame", trace: Trace) -> dict[str, Any]:
     """Return the results of a game as plain data, ready for JSON."""
     rounds, means, errors = trace.curve()
     slope = trace.slope()
@@ -92,6 +90,15 @@ class Curve:
         """Return the average regret of a trace."""
         return cls(label, trace.rounds, trace.regret / trace.rounds)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return points and values as plain data, what is not finite included."""
+        return {"x": self.x.tolist(), "values": self.values.tolist()}
+
+    @classmethod
+    def of_dict(cls, label: str, kept: dict[str, Any]) -> "Curve":
+        """Return the curve that :meth:`as_dict` wrote, to the bit."""
+        return cls(label, np.array(kept["x"]), np.array(kept["values"], dtype=np.float64))
+
     @property
     def totals(self) -> FloatArray:
         """Sums over the rounds up to each point, by run."""
@@ -110,11 +117,7 @@ class Curve:
         def slope(mean: FloatArray) -> float:
             return float(np.polyfit(log_x, np.log(np.maximum(mean, 1e-300)), 1)[0])
 
-        if len(values) < 2:
-            return slope(values[0]), math.nan, math.nan
-        picks = np.random.default_rng(0).integers(len(values), size=(500, len(values)))
-        low, high = np.quantile([slope(values[p].mean(axis=0)) for p in picks], [0.025, 0.975])
-        return slope(values.mean(axis=0)), float(low), float(high)
+        return slope(values.mean(axis=0)), *interval_over_runs(slope, values, n_resamples=500)
 
     def index(self, x: int | None = None) -> int:
         """Return the index of the last point up to ``x``, or of the last of all."""
@@ -142,38 +145,3 @@ def curves_csv(curves: list[Curve], axes: Axes) -> bytes:
             shown = "" if math.isnan(error) else repr(float(error))
             writer.writerow([curve.label, x.item(), repr(float(mean)), shown, len(curve.values)])
     return text.getvalue().encode()
-
-
-@cache
-def package_stamp() -> str:
-    """Return a digest of all code of the package: results of other code are not found again."""
-    root = Path(keyhole.__file__).parent
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
-class CellStore:
-    """Finished curves of a study, found again only where fields, data and code are the same."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def _path(self, key: dict[str, Any]) -> Path:
-        text = json.dumps(plain({**key, "code": package_stamp()}), sort_keys=True)
-        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:16]}.npz"
-
-    def load(self, key: dict[str, Any], label: str) -> Curve | None:
-        """Return a curve that has been finished, or None."""
-        try:
-            with np.load(self._path(key), allow_pickle=False) as arrays:
-                return Curve(label, arrays["x"], arrays["values"])
-        except (OSError, KeyError, ValueError, EOFError):
-            return None
-
-    def save(self, key: dict[str, Any], curve: Curve) -> None:
-        """Keep a finished curve."""
-        buffer = io.BytesIO()
-        np.savez_compressed(buffer, x=curve.x, values=curve.values)
-        write_atomically(self._path(key), buffer.getvalue())

@@ -16,7 +16,8 @@ from keyhole.lab.figures.groups import grouped
 from keyhole.lab.kinds import Report
 from keyhole.lab.kinds.games import DataMissing
 from keyhole.lab.lines import LINES
-from keyhole.lab.results import CellStore, Curve, curves_csv
+from keyhole.lab.results import Curve, curves_csv
+from keyhole.lab.store import Store
 from keyhole.lab.study import CurveSpec, Study
 
 Progress = Callable[[str, int], None]
@@ -47,7 +48,7 @@ def reproduce(study: Study, folder: Path, progress: Progress | None = None) -> R
     """
     check_figures()
     check_folder(folder)
-    cells = CellStore(folder / "cells")
+    store = Store(folder / "cells")
     curves: dict[str, Curve] = {}
     missing = dict(study.left_out)
     n_resumed = 0
@@ -58,11 +59,12 @@ def reproduce(study: Study, folder: Path, progress: Progress | None = None) -> R
             missing[curve.label] = f"no data: {error}"
             continue
         key = {"study": study.key, "label": curve.label, "played": built.key}
-        finished = cells.load(key, curve.label)
-        if finished is None:
+        kept = store.load(key)
+        if kept is None:
             finished = study.kind.play(curve.label, built, _reporter(curve, progress))
-            cells.save(key, finished)
+            store.save(key, finished.as_dict())
         else:
+            finished = Curve.of_dict(curve.label, kept)
             n_resumed += 1
             if progress is not None:
                 progress(curve.label, curve.spec.work)

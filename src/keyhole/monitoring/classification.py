@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyhole.contracts import Measure
-from keyhole.errors import InvalidInput, check_choice
+from keyhole.errors import InvalidInput, LibraryMissing, check_choice
 from keyhole.monitoring.certificates import certificate_for, certificate_of
 from keyhole.monitoring.games import (
     LARGEST_GAME,
@@ -16,7 +16,6 @@ from keyhole.monitoring.games import (
     is_enumerable,
 )
 from keyhole.monitoring.observability import CLASSES, Solution, cells_of, solve_game
-from keyhole.monitoring.programs import SciPyMissing
 from keyhole.monitoring.rules import rule_for
 
 RATES = {
@@ -129,7 +128,7 @@ def classify(
     if method == "auto" and is_enumerable(n_items, grades, _QUICK if is_known else LARGEST_GAME):
         try:
             return _by_enumeration(judge, n_items, k, grades)
-        except SciPyMissing:
+        except LibraryMissing:
             if not is_known:
                 raise
     if rule is None or not is_known:

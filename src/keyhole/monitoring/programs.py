@@ -4,11 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.errors import FloatArray, KeyholeError
-
-
-class SciPyMissing(KeyholeError):
-    """SciPy is not installed."""
+from keyhole.errors import FloatArray, KeyholeError, LibraryMissing
 
 
 class Margin(NamedTuple):
@@ -28,9 +24,7 @@ def solve(objective: Any, *, below: Any, limits: Any, equal: Any, targets: Any, 
     try:
         from scipy.optimize import linprog
     except ModuleNotFoundError:
-        raise SciPyMissing(
-            "The learnability oracle needs SciPy: install it with pip install 'keyhole[oracle]'."
-        ) from None
+        raise LibraryMissing("The learnability oracle needs SciPy", "oracle") from None
     bounds = [(None, None) if is_free else (0.0, None) for is_free in free]
     result = linprog(
         -np.asarray(objective), A_ub=below, b_ub=limits, A_eq=equal, b_eq=targets, bounds=bounds

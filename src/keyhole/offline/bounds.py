@@ -16,7 +16,7 @@ from keyhole.data.bandit.log import BanditLog
 from keyhole.errors import (
     FloatArray,
     InvalidInput,
-    KeyholeError,
+    LibraryMissing,
     check_choice,
     check_integer,
     check_number,
@@ -35,10 +35,6 @@ _FEW_VALUES = 100
 _GROUPS = 5000
 
 
-class ScipyMissing(KeyholeError):
-    """The library that has the quantiles is not installed."""
-
-
 @dataclass(frozen=True)
 class Bound:
     """A lower bound, or why there is none."""
@@ -54,9 +50,7 @@ def _special() -> Any:
 
         return special
     except ModuleNotFoundError:
-        raise ScipyMissing(
-            "Confidence bounds need scipy: install it with pip install 'keyhole[logs]'."
-        ) from None
+        raise LibraryMissing("Confidence bounds need SciPy", "logs") from None
 
 
 def check_confidence(confidence: Any) -> float:

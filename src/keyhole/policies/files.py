@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import InvalidInput, KeyholeError, check_choice, why_unreadable
+from keyhole.errors import InvalidInput, check_choice
+from keyhole.files import reading_arrays, write_arrays
 from keyhole.policies.base import (
     Always,
     EpsilonGreedy,
@@ -60,15 +61,12 @@ def save_policy(policy: Policy, path: Path | str) -> None:
     if isinstance(policy, ScorePolicy):
         arrays["scorer"] = np.array(_name_of(policy.scorer, SCORERS, "scorer"))
         arrays |= {f"scorer.{name}": value for name, value in policy.scorer.arrays().items()}
-    with Path(path).open("wb") as file:  # a name would have .npz appended to it
-        np.savez_compressed(file, **arrays)
+    write_arrays(path, arrays)
 
 
 def load_policy(path: Path | str) -> Policy:
     """Read a policy written by :func:`save_policy`."""
-    try:
-        with np.load(path, allow_pickle=False) as given:
-            arrays = {name: given[name] for name in given.files}
+    with reading_arrays(path, "a policy saved by save_policy") as arrays:
         if int(arrays["format"]) != _FORMAT:
             raise InvalidInput(f"its format is {int(arrays['format'])}, not {_FORMAT}.")
         cls: Any = POLICIES[check_choice(str(arrays["policy"]), "policy", POLICIES)]
@@ -77,10 +75,6 @@ def load_policy(path: Path | str) -> Policy:
             kind = SCORERS[check_choice(str(arrays["scorer"]), "scorer", SCORERS)]
             settings["scorer"] = kind.of_arrays(_part(arrays, "scorer."))
         policy: Policy = cls(**settings)
-    except (OSError, EOFError, KeyError, TypeError, ValueError, KeyholeError) as error:
-        raise InvalidInput(
-            f"{path} must be a policy saved by save_policy: {why_unreadable(error)}."
-        ) from None
     return policy
 
 

@@ -11,6 +11,7 @@ from keyhole.errors import (
     FloatArray,
     IntArray,
     InvalidInput,
+    LibraryMissing,
     check_choice,
     check_integer,
     check_number,
@@ -294,7 +295,5 @@ def _forest_class() -> Any:
     try:
         from sklearn.ensemble import RandomForestClassifier
     except ImportError:
-        raise InvalidInput(
-            "Random forests need scikit-learn: pip install 'keyhole[ads]' brings it."
-        ) from None
+        raise LibraryMissing("Random forests need scikit-learn", "ads") from None
     return RandomForestClassifier

@@ -1,6 +1,5 @@
 """Logs in other libraries' forms: the Open Bandit files and pipeline, and Vowpal Wabbit."""
 
-import gzip
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.data.bandit.files import (
+from keyhole.data.bandit.files import bandit_csv, read_bandit_parquet
+from keyhole.data.bandit.log import BanditLog
+from keyhole.data.bandit.sheets import (
+    CsvFile,
     Sheet,
-    read_bandit_csv,
-    read_bandit_parquet,
-    read_header,
+    log_of_csv,
+    open_csv,
     read_sheet,
     write_csv,
+    write_text,
 )
-from keyhole.data.bandit.log import BanditLog
 from keyhole.errors import FloatArray, InvalidInput
 
 OPEN_BANDIT = ("item_id", "position", "click", "propensity_score")
@@ -30,14 +31,15 @@ def read_bandit(
     """Read a log from a file: Parquet by its ending, Open Bandit by its header, or CSV."""
     if Path(path).suffix == ".parquet":
         return read_bandit_parquet(path, n_actions=n_actions, action_names=action_names)
-    if is_open_bandit(path):
-        return _open_bandit(read_sheet(path), n_actions, None, affinities=False)
-    return read_bandit_csv(path, n_actions=n_actions, action_names=action_names)
+    file = open_csv(path)
+    if is_open_bandit(file):
+        return _open_bandit(file, n_actions, None, affinities=False)
+    return bandit_csv(file, n_actions=n_actions, action_names=action_names)
 
 
-def is_open_bandit(path: Path | str) -> bool:
+def is_open_bandit(file: CsvFile) -> bool:
     """Return whether a CSV file has the columns of the Open Bandit Dataset."""
-    return set(OPEN_BANDIT) <= set(read_header(path))
+    return set(OPEN_BANDIT) <= set(file.header)
 
 
 def read_open_bandit(
@@ -65,56 +67,57 @@ def read_open_bandit(
     Hashed user features become one column per category and feature, without the first category,
     as the Open Bandit Pipeline has them; numbers stay. Positions 1 to 3 become 0 to 2.
     """
-    n_actions = None if items is None else len(read_sheet(items).lines)
-    return _open_bandit(read_sheet(path), n_actions, feature_names, affinities)
+    n_actions = None if items is None else read_sheet(open_csv(items)).n_rows
+    return _open_bandit(open_csv(path), n_actions, feature_names, affinities)
 
 
-def _open_bandit(
+def _open_bandit(file: CsvFile, *options: Any, **more: Any) -> BanditLog:
+    def is_text(name: str) -> bool:
+        return name not in OPEN_BANDIT and not name.startswith(_AFFINITY)
+
+    return log_of_csv(
+        file, lambda sheet: _log_of_open_bandit(sheet, *options, **more), is_text=is_text
+    )
+
+
+def _log_of_open_bandit(
     sheet: Sheet, n_actions: int | None, feature_names: Sequence[str] | None, affinities: bool
 ) -> BanditLog:
     sheet.need(OPEN_BANDIT)
-    beside = sum(name.startswith(_AFFINITY) for name in sheet.columns)
+    beside = sum(name.startswith(_AFFINITY) for name in sheet.names)
     columns: dict[str, FloatArray] = {}
-    for name, cells in sheet.columns.items():
+    for name in sheet.names:
         if name.startswith(_USER):
-            columns.update(_user_feature(sheet, name, cells, keep_first=feature_names is not None))
+            columns.update(_user_feature(sheet, name, keep_first=feature_names is not None))
         elif affinities and name.startswith(_AFFINITY):
             columns[name] = sheet.numbers(name)
     if feature_names is not None:
-        nothing = np.zeros(len(sheet.lines))
+        nothing = np.zeros(sheet.n_rows)
         columns = {name: columns.get(name, nothing) for name in feature_names}
-    contexts = (
-        np.column_stack(list(columns.values())) if columns else np.empty((len(sheet.lines), 0))
-    )
+    contexts = np.column_stack(list(columns.values())) if columns else np.empty((sheet.n_rows, 0))
     positions = sheet.whole("position")
     if positions.min() < 1:
         row = int(np.argmin(positions))
         raise InvalidInput(f"{sheet.place(row)}: a position counts from 1, got {positions[row]}.")
     return sheet.log(
-        lambda: BanditLog.of(
-            contexts,
-            sheet.whole("item_id"),
-            sheet.numbers("click"),
-            sheet.numbers("propensity_score"),
-            n_actions=n_actions or beside or None,
-            positions=positions - 1,
-            feature_names=list(columns),
-        )
+        contexts,
+        sheet.whole("item_id"),
+        sheet.numbers("click"),
+        sheet.numbers("propensity_score"),
+        n_actions=n_actions or beside or None,
+        positions=positions - 1,
+        feature_names=list(columns),
     )
 
 
-def _user_feature(
-    sheet: Sheet, name: str, cells: list[str], keep_first: bool
-) -> dict[str, FloatArray]:
-    try:
-        return {name: np.array(cells, dtype=np.float64)}
-    except ValueError:
-        categories = sorted(set(cells))
-        given = np.array(cells)
-        return {
-            f"{name}={category}": (given == category).astype(np.float64)
-            for category in categories[0 if keep_first else 1 :]
-        }
+def _user_feature(sheet: Sheet, name: str, keep_first: bool) -> dict[str, FloatArray]:
+    if sheet.is_numeric(name):
+        return {name: sheet.numbers(name)}
+    given = np.array(sheet.cells(name))
+    return {
+        f"{name}={category}": (given == category).astype(np.float64)
+        for category in sorted(set(given.tolist()))[0 if keep_first else 1 :]
+    }
 
 
 def to_open_bandit_pipeline(log: BanditLog) -> dict[str, Any]:
@@ -195,6 +198,4 @@ def write_vowpal_wabbit(log: BanditLog, path: Path | str) -> None:
         cost, chance = 0.0 - float(log.rewards[row]), float(log.propensities[row])
         label = f"{log.actions[row] + 1}:{cost!r}:{chance!r}"
         lines.append(f"{label} | {features}".rstrip())
-    content = ("\n".join(lines) + "\n").encode()
-    path = Path(path)
-    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
+    write_text(path, "\n".join(lines) + "\n")

@@ -101,8 +101,18 @@ class BanditLog:
         action_names: Sequence[str] | None = None,
         feature_names: Sequence[str] | None = None,
     ) -> "BanditLog":
-        """Return a log of arrays, with as many actions as it shows or names, on one place."""
-        taken = _whole(actions, "actions")
+        """Return a log of arrays, with as many actions as it shows or names, on one place.
+
+        Actions are numbers from 0, or names: those of ``action_names``, or by default all that
+        occur, sorted.
+
+        Examples
+        --------
+        >>> log = BanditLog.of([[0.5], [0.1]], ["tea", "milk"], [0, 1], [0.5, 0.5])
+        >>> log.actions.tolist(), log.action_names
+        ([1, 0], ('milk', 'tea'))
+        """
+        taken, action_names = _numbered(actions, action_names, n_actions)
         if n_actions is None:
             largest = int(taken.max(initial=0)) + 1
             n_actions = largest if action_names is None else len(action_names)
@@ -153,10 +163,47 @@ class BanditLog:
         return str(action) if self.action_names is None else self.action_names[action]
 
 
+def _numbered(
+    actions: Any, names: Sequence[str] | None, n_actions: int | None
+) -> tuple[IntArray, Sequence[str] | None]:
+    """Return actions as numbers, and the names that they have if they are given by name."""
+    cells = [] if getattr(actions, "dtype", np.dtype(object)).kind in "iufb" else list(actions)
+    named = [isinstance(cell, str) for cell in cells]
+    if not any(named):
+        return _whole(actions, "actions"), names
+    if not all(named):
+        number, name = cells[named.index(False)], cells[named.index(True)]
+        raise InvalidInput(
+            f"actions of a BanditLog must be all numbers or all names, got {number!r} and {name!r}."
+        )
+    for row, cell in enumerate(cells):
+        if not cell.strip():
+            raise UnusableRow(row, "an action is missing")
+    if names is None and all(is_number(cell) for cell in cells):
+        return _whole(cells, "actions"), None
+    if names is None:
+        names = sorted(set(cells))
+        if n_actions is not None and n_actions != len(names):
+            raise InvalidInput(
+                f"A BanditLog must name {n_actions} actions, got {len(names)}; give `action_names`."
+            )
+    index = {name: number for number, name in enumerate(names)}
+    for row, cell in enumerate(cells):
+        if cell not in index:
+            known = ", ".join(names)[:200]
+            raise UnusableRow(row, f"an action must be one of {known}, got {cell!r}")
+    return np.array([index[cell] for cell in cells], dtype=np.int64), names
+
+
 def _numbers(values: Any, name: str, n_dims: int) -> FloatArray:
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):
+        for row, cell in enumerate(values if np.iterable(values) else [values]):
+            if n_dims == 1 and not is_number(cell):
+                raise InvalidInput(
+                    f"{name} of a BanditLog must be numbers, got {cell!r} in row {row}."
+                ) from None
         raise InvalidInput(
             f"{name} of a BanditLog must be numbers in rows of one length."
         ) from None
@@ -165,6 +212,15 @@ def _numbers(values: Any, name: str, n_dims: int) -> FloatArray:
             f"{name} of a BanditLog must have {n_dims} dimensions, got {array.ndim}."
         )
     return array
+
+
+def is_number(cell: Any) -> bool:
+    """Return whether Python reads a number in a cell."""
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _whole(values: Any, name: str) -> IntArray:

@@ -6,14 +6,11 @@ there are and which thread reads which.
 
 import math
 import re
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,10 +28,6 @@ _LIMITS = {
     np.float64: (0.0, float(np.finfo(np.float64).max)),
     np.float32: (2.0**-126 - 2.0**-150, math.nextafter(2.0**128 - 2.0**103, 0.0)),
 }
-
-T = TypeVar("T")
-U = TypeVar("U")
-Spread = Callable[[Callable[[T], U], list[T]], list[U]]
 
 
 @dataclass(frozen=True)
@@ -95,16 +88,6 @@ class Place:
         """Return an error that names the line of a position."""
         line = self.n_lines + kernels.count_lines(self.text, position) + 1
         return InvalidInput(f"{self.path}, line {line}: {sentence}")
-
-
-@contextmanager
-def spread(n_threads: int) -> Iterator[Any]:
-    """Give a ``map`` over some threads; its results come in order."""
-    if n_threads == 1:
-        yield lambda work, parts: [work(part) for part in parts]
-        return
-    with ThreadPoolExecutor(n_threads) as pool:
-        yield lambda work, parts: list(pool.map(work, parts))
 
 
 def cut(text: Any) -> list[Chunk]:

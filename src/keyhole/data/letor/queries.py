@@ -28,9 +28,9 @@ from keyhole.data.letor.parse import (
     fill,
     new_rows,
     scan,
-    spread,
 )
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
+from keyhole.threads import spread
 
 _QUERIES_PER_TASK = 256
 _BLOCKS_PER_FILE, _MAX_BLOCK = 16, 2**24

@@ -9,10 +9,10 @@ import numpy as np
 
 from keyhole.data.letor import cache as letor_cache
 from keyhole.data.letor.files import Paths, as_paths, raw_bytes
-from keyhole.data.letor.parse import Options, spread
+from keyhole.data.letor.parse import Options
 from keyhole.data.letor.queries import QuerySet, find_columns, read_blocks, read_whole
 from keyhole.errors import InvalidInput, check_choice, check_integer, check_number
-from keyhole.threads import n_cores
+from keyhole.threads import n_cores, spread
 
 MISSING_RELEVANT = ("drop", "keep")
 NORMALISERS = ("minmax",)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import KeyholeError
+from keyhole.errors import LibraryMissing
 from keyhole.files import write_atomically
 from keyhole.lab.figures.groups import draw_groups
 from keyhole.lab.results import Axes, Curve
@@ -22,10 +22,6 @@ _MOST_IN_PLOT = 6
 _STYLES = ("--", ":", "-.", (0, (1, 3)), (0, (6, 3)))
 _MOST_IN_A_ROW = 3
 _MOST_INSIDE = 3
-
-
-class FiguresMissing(KeyholeError):
-    """The plotting library is not installed."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class Panel:
 def check_figures() -> None:
     """Raise before anything is played or written where figures cannot be drawn."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise FiguresMissing("Figures need matplotlib: install it with pip install 'keyhole[all]'.")
+        raise LibraryMissing("Figures need matplotlib", "figures")
 
 
 def save_figure(

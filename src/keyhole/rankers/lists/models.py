@@ -1,7 +1,5 @@
 """Scorers saved as plain arrays, and loaded to rank documents."""
 
-import io
-import zipfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.contracts import Ranker
-from keyhole.errors import FloatArray, InvalidInput, why_unreadable
-from keyhole.files import write_atomically
+from keyhole.errors import FloatArray, InvalidInput, check_choice
+from keyhole.files import reading_arrays, write_arrays
 from keyhole.kernels.vectors import linear_scores
 from keyhole.rankers.lists.similarity import (
     SIMILARITIES,
@@ -41,10 +39,7 @@ def model_arrays(ranker: Ranker, state: dict[str, Any]) -> dict[str, NDArray[Any
 
 def save_model(path: Path, ranker: Ranker, state: dict[str, Any], minmax: bool) -> None:
     """Write a scorer as plain arrays; ``minmax`` says whether its features were normalised."""
-    buffer = io.BytesIO()
-    arrays: dict[str, Any] = {**model_arrays(ranker, state), "minmax": np.array(minmax)}
-    np.savez_compressed(buffer, **arrays)
-    write_atomically(path, buffer.getvalue())
+    write_arrays(path, {**model_arrays(ranker, state), "minmax": np.array(minmax)})
 
 
 @dataclass(frozen=True)
@@ -111,23 +106,16 @@ class SimilarityModel(Model):
 
 def load_model(path: Path) -> Model:
     """Return a scorer that :func:`save_model` wrote."""
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            minmax = bool(arrays["minmax"])
-            if "support" not in arrays:
-                return LinearModel(minmax, np.ascontiguousarray(arrays["weights"]))
-            similarity = str(arrays["kernel"])
-            if similarity not in SIMILARITIES:
-                raise ValueError(f"it has no similarity called {similarity!r}")
-            of_documents = SimilarityParams(float(arrays["gamma"]), int(arrays["degree"]))
-            support, coefficients, norms = (
-                np.ascontiguousarray(arrays[name], dtype=np.float64)
-                for name in ("support", "coefficients", "norms")
-            )
-            if support.ndim != 2 or not coefficients.shape == norms.shape == support.shape[:1]:
-                raise ValueError("a support vector must have one coefficient and one norm")
-            return SimilarityModel(minmax, support, coefficients, norms, similarity, of_documents)
-    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInput(
-            f"{path} must be a model saved by keyhole learn: {why_unreadable(error)}."
-        ) from None
+    with reading_arrays(path, "a model saved by keyhole learn") as arrays:
+        minmax = bool(arrays["minmax"])
+        if "support" not in arrays:
+            return LinearModel(minmax, np.ascontiguousarray(arrays["weights"], dtype=np.float64))
+        similarity = check_choice(str(arrays["kernel"]), "kernel", SIMILARITIES)
+        of_documents = SimilarityParams(float(arrays["gamma"]), int(arrays["degree"]))
+        support, coefficients, norms = (
+            np.ascontiguousarray(arrays[name], dtype=np.float64)
+            for name in ("support", "coefficients", "norms")
+        )
+        if support.ndim != 2 or not coefficients.shape == norms.shape == support.shape[:1]:
+            raise ValueError("a support vector must have one coefficient and one norm")
+        return SimilarityModel(minmax, support, coefficients, norms, similarity, of_documents)

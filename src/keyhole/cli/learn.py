@@ -1,4 +1,4 @@
-"""The commands for query-document lists: learn and rank."""
+"""The command that learns from query-document lists."""
 
 import sys
 from pathlib import Path
@@ -9,14 +9,13 @@ import typer
 from rich.table import Table
 
 import keyhole
-from keyhole.cli.terminal import OUT, Json, parse_options, progress_bar, sentences, to_json
+from keyhole.cli.terminal import OUT, Json, escape, parse_options, progress_bar, sentences, to_json
 from keyhole.data import QuerySet, read_letor
 from keyhole.errors import InvalidInput, check_integer
 from keyhole.files import check_folder, plain
 from keyhole.game import LetorStream, Trace, play
-from keyhole.kernels.sorting import sort_descending, sort_work
 from keyhole.lab.kinds.lists import make_ranker, ranker_of_lists
-from keyhole.rankers.lists.models import load_model, model_arrays, save_model
+from keyhole.rankers.lists.models import model_arrays, save_model
 from keyhole.registry import options_of
 from keyhole.reveals import Top
 from keyhole.worlds.queries import Queries
@@ -33,7 +32,7 @@ Raw = Annotated[
 ]
 
 
-def _how(groups: list[Path] | None, raw: bool, keep: bool) -> dict[str, Any]:
+def how_to_read(groups: list[Path] | None, raw: bool, keep: bool) -> dict[str, Any]:
     """Return how files are read."""
     return {
         "groups": groups or None,
@@ -123,7 +122,7 @@ def learn_command(
             raise InvalidInput("At most one of --rounds and --passes can be given.")
         if model is not None:
             check_folder(model.parent)
-        how = _how(groups, raw, keep_empty)
+        how = how_to_read(groups, raw, keep_empty)
         queries = LetorStream(files, **how) if stream else read_letor(files, **how)
         world = (
             queries
@@ -180,7 +179,7 @@ def _record(
 
 
 def _print(record: Any) -> None:
-    table = Table(title=record["measure"], title_justify="left")
+    table = Table(title=escape(record["measure"]), title_justify="left")
     for heading in ("ranker", "rounds", "average score", "without exploring"):
         table.add_column(heading, justify="left" if heading == "ranker" else "right")
     table.add_row(
@@ -196,40 +195,3 @@ def _print(record: Any) -> None:
         soft_wrap=True,
         highlight=False,
     )
-
-
-def rank_command(
-    files: Files,
-    model: Annotated[Path, typer.Option(help="A scorer saved by keyhole learn.")],
-    groups: Groups = None,
-    as_json: Json = False,
-) -> None:
-    """Rank the documents of every query by a model's scores.
-
-    Prints a line per query: its id and its documents, best first, numbered from 0 in the order
-    of the file.
-    """
-    with sentences():
-        scorer = load_model(model)
-        queries = read_letor(files, **_how(groups, raw=not scorer.minmax, keep=True))
-        if queries.n_features > scorer.n_features:
-            raise InvalidInput(
-                f"Documents must have at most the {scorer.n_features} features of {model}, got "
-                f"{queries.n_features}."
-            )
-        work = sort_work(queries.largest)
-        rankings: list[list[int]] = []
-        for index in range(queries.n_queries):
-            features, _ = queries.query(index)
-            order = np.empty(len(features), dtype=np.int64)
-            sort_descending(scorer.scores(features), order, work)
-            rankings.append(order.tolist())
-        if as_json:
-            lines = [
-                {"query": name, "ranking": ranking}
-                for name, ranking in zip(queries.query_ids, rankings, strict=True)
-            ]
-            sys.stdout.write(to_json(lines))
-            return
-        for name, ranking in zip(queries.query_ids, rankings, strict=True):
-            sys.stdout.write(f"{name}\t{' '.join(map(str, ranking))}\n")

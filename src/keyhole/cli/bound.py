@@ -14,6 +14,20 @@ from keyhole.registry import options_of
 from keyhole.surrogates import SURROGATES, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 
+_OPTIONS = {
+    "n_queries": "--queries",
+    "n_items": "--items",
+    "radius": "--radius",
+    "norm": "--norm",
+    "confidence": "--confidence",
+    "n_features": "--features",
+    "max_grade": "--grade",
+    "eps": "--epsilon",
+    "loss_bound": "--loss-bound",
+    "optimal_loss": "--optimal-loss",
+}
+"""Parameters of the bounds, and the options that give them."""
+
 
 def bound_command(
     surrogate: Annotated[str, typer.Option(help="The loss: a name of 'keyhole list'.")] = "listnet",
@@ -65,7 +79,7 @@ def bound_command(
 
         keyhole bound --ball l1 --features 100000 --radius 3 --norm 1 --queries 1000000000
     """
-    with sentences():
+    with sentences(options=_OPTIONS):
         problem = Problem(
             _loss(surrogate, epsilon, grade), queries, items, radius=radius, norm=norm, ball=ball,
             confidence=confidence, n_features=features, max_grade=grade, loss_bound=loss_bound,

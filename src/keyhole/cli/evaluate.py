@@ -1,4 +1,4 @@
-"""The command for logged data: evaluate."""
+"""The command that says from a log whether a policy beats a baseline."""
 
 import sys
 from pathlib import Path
@@ -50,8 +50,8 @@ def evaluate_command(
     log: Annotated[
         Path,
         typer.Argument(
-            help="CSV (.gz) or Parquet with the columns action, propensity, reward, x_NAME… and, "
-            "for several places, position; or a file of the Open Bandit Dataset.",
+            help="CSV (also .gz/.bz2/.xz) or Parquet with the columns action, propensity, reward, "
+            "x_NAME… and, for several places, position; or a file of the Open Bandit Dataset.",
             metavar="LOG",
         ),
     ],
@@ -121,7 +121,7 @@ def evaluate_command(
         else:
             _print(result)
             if folder is not None:
-                OUT.print(f"Figure and results are in {folder}.", soft_wrap=True)
+                OUT.print(f"Figure and results are in {escape(str(folder))}.", soft_wrap=True)
     if result.verdict != "promote":
         raise typer.Exit(_KEEP)
 

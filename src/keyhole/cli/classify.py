@@ -1,25 +1,19 @@
-"""The commands of the learnability oracle: classify and atlas."""
+"""The command that says whether feedback can teach a measure."""
 
 import csv
 import json
-import re
 import sys
-from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
-from typer.core import TyperCommand
 
 import keyhole
-from keyhole.cli.terminal import ERR, OUT, Json, escape, progress_bar, sentences, to_json
+from keyhole.cli.terminal import ERR, OUT, Json, escape, sentences, to_json
 from keyhole.errors import InvalidInput
 from keyhole.files import check_folder, write_atomically
-from keyhole.lab import atlas as maps
-from keyhole.lab.figures.atlas import save_atlas
-from keyhole.lab.figures.curves import check_figures
 from keyhole.monitoring import (
     RATES,
     Classification,
@@ -227,114 +221,3 @@ def _print_check(path: Path, as_json: bool) -> None:
         soft_wrap=True,
         highlight=False,
     )
-
-
-# --------------------------------------------------------------------------- the atlas
-
-_LISTS = ("--items", "--grades", "--measures")
-
-
-class AtlasCommand(TyperCommand):
-    """A command whose options take several values each: ``--grades 2 3``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        spread: list[str] = []
-        option = ""
-        for arg in args:
-            is_further = option and not arg.startswith("-") and spread[-1] != option
-            spread += [option, arg] if is_further else [arg]
-            if arg.startswith("-"):
-                option = arg if arg in _LISTS else ""
-        return super().parse_args(ctx, spread)
-
-
-def _numbers(texts: list[str], name: str) -> list[int]:
-    """Return the numbers of ``2-4 7``."""
-    numbers: set[int] = set()
-    for text in texts:
-        match = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", text)
-        if match is None:
-            raise InvalidInput(f"{name} must be numbers or ranges such as 2-5, got {text!r}.")
-        first, last = int(match[1]), int(match[2] or match[1])
-        if last < first:
-            raise InvalidInput(f"{name} must have ranges that rise, got {text!r}.")
-        numbers |= set(range(first, last + 1))
-    return sorted(numbers)
-
-
-def atlas_command(
-    out: Annotated[
-        Path, typer.Option(help="Folder for atlas.png, atlas.svg, atlas.csv and atlas.md.")
-    ],
-    items: Annotated[
-        list[str] | None, typer.Option(help="Lengths of lists: 2-5 (default), or 3 8.")
-    ] = None,
-    grades: Annotated[
-        list[str] | None, typer.Option(help="Numbers of grades: 2 3 (default).")
-    ] = None,
-    measures: Annotated[
-        list[str] | None, typer.Option(help="Measures, such as NDCG DCG@2. Default: fifteen.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Map which measures can be learnt from the top k: all k, many lengths of lists.
-
-    Games that can be enumerated are (up to five items of three grades), and rules are compared
-    with them; larger ones are answered by rule. Works on all cores. Finished parts are kept in the
-    folder: an interrupted atlas goes on where it was. Exit code 1 if a rule and enumeration
-    disagree.
-
-        keyhole atlas --out atlas
-
-        keyhole atlas --items 2-8 --grades 2 --measures NDCG AUC DCG --out atlas
-    """
-    with sentences("Interrupted; finished cells are kept, and the same command goes on."):
-        columns = maps.columns_of(
-            measures or maps.MEASURES,
-            _numbers(items or ["2-5"], "--items"),
-            _numbers(grades or ["2", "3"], "--grades"),
-        )
-        check_figures()
-        check_folder(out)
-        total = sum(column.items for column in columns)
-        with progress_bar("atlas", total, quiet=as_json, unit="cells") as advance:
-            atlas = maps.make_atlas(columns, out / "cells", advance)
-        write_atomically(out / "atlas.csv", maps.atlas_csv(atlas))
-        write_atomically(out / "atlas.md", maps.atlas_markdown(atlas).encode())
-        save_atlas(out, atlas)
-        if as_json:
-            sys.stdout.write(to_json(_record(atlas)))
-        else:
-            _print_atlas(atlas, out)
-    for cell in atlas.disputed:
-        ERR.print(
-            f"Disagreement: {cell.measure} on {cell.items} items with {cell.grades} grades and the "
-            f"top {cell.top} shown is {cell.class_} by enumeration, {cell.by_rule} by rule.",
-            soft_wrap=True,
-        )
-    if atlas.disputed:
-        raise typer.Exit(1)
-
-
-def _record(atlas: maps.Atlas) -> dict[str, Any]:
-    return {
-        "cells": [
-            {**asdict(cell), "class": cell.class_, "rate": cell.rate} for cell in atlas.cells
-        ],
-        "resumed": atlas.n_resumed,
-        "disagreements": len(atlas.disputed),
-        "version": keyhole.__version__,
-    }
-
-
-def _print_atlas(atlas: maps.Atlas, folder: Path) -> None:
-    n_both = sum(c.source == "enumeration" and c.by_rule != "unknown" for c in atlas.cells)
-    sources = [cell.source for cell in atlas.cells]
-    OUT.print(
-        f"{len(sources)} games: {sources.count('enumeration')} enumerated, {sources.count('rule')} "
-        f"by rule, {sources.count(None)} not known; {atlas.n_resumed} finished before. Of "
-        f"{n_both} games answered by both, rule and enumeration disagree on {len(atlas.disputed)}.",
-        soft_wrap=True,
-        highlight=False,
-    )
-    OUT.print(f"Figure and tables are in {escape(str(folder))}.", soft_wrap=True)

@@ -1,0 +1,186 @@
+"""The command that plays games on one fixed list."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from keyhole.cli.terminal import (
+    OUT,
+    Json,
+    escape,
+    parse_options,
+    progress_bar,
+    sentences,
+    to_json,
+)
+from keyhole.files import check_folder, write_atomically
+from keyhole.lab.figures.curves import Panel, check_figures, save_figure
+from keyhole.lab.kinds.games import GameSpec, build, play_game
+from keyhole.lab.results import REGRET, Curve, curves_csv, summary
+
+_OF_A_CSV = {name: f"--{name}" for name in ("threshold", "grades", "missing")}
+"""What ratings are read with that has an option of its own."""
+
+
+def play_command(
+    ranker: Annotated[
+        str, typer.Option(help="Algorithm to play: a name of 'keyhole list'.")
+    ] = "rtopk",
+    subroutine: Annotated[
+        str | None,
+        typer.Option(
+            help="Full-information learner inside rtopk: ftpl (default), plackett-luce, …"
+        ),
+    ] = None,
+    items: Annotated[
+        int | None, typer.Option(help="Length of the list. Default: the world's own.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Rounds to play.")] = 10_000,
+    top: Annotated[
+        int | None,
+        typer.Option(help="Positions revealed each round. Default: what the ranker needs."),
+    ] = None,
+    measure: Annotated[
+        str, typer.Option(help="How rankings are judged: DCG, NDCG@10, SumLoss, …")
+    ] = "DCG",
+    world: Annotated[
+        str,
+        typer.Option(
+            help="Where relevance comes from: a name of 'keyhole list', or a .csv file of people "
+            "by items whose header names the items."
+        ),
+    ] = "flips",
+    reveal: Annotated[
+        str | None,
+        typer.Option(help="What is shown: top, full, choice:single or choice:set. Default: top."),
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Independent runs, played on all cores.")] = 1,
+    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    same_users: Annotated[
+        bool, typer.Option("--same-users", help="All runs meet the same users.")
+    ] = False,
+    comparator: Annotated[
+        str,
+        typer.Option(help="Regret against the best ranking so far (prefix) or at the end (final)."),
+    ] = "prefix",
+    threshold: Annotated[
+        float | None, typer.Option(help="For a .csv: ratings of at least this are relevant.")
+    ] = None,
+    grades: Annotated[
+        int | None, typer.Option(help="For a .csv: cut ratings into grades 0 to this.")
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(help="For a .csv: people with a missing rating are an error, or drop."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="OWNER.NAME=VALUE",
+            help="Any other option, such as ranker.n_blocks=200, ranker.eps_scale=0.1 or "
+            "world.flip=0.2; 'keyhole list' shows them all.",
+        ),
+    ] = None,
+    against: Annotated[
+        list[str] | None, typer.Option(help="Also play this ranker on the same users, to compare.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for regret.png, regret.svg, curves.csv, results.json."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Play a game and see regret fall.
+
+    Every round a user with tastes of their own meets a ranking of the whole list. The ranker is
+    judged on all of it but learns only what is revealed, and its regret is what the best fixed
+    ranking would have scored more.
+
+    The thesis's game, with what full information would have given:
+
+        keyhole play --items 20 --top 1 --runs 10 --against ftpl
+
+    Your own people by items, a rating of 4 or more being relevant:
+
+        keyhole play --world ratings.csv --threshold 4 --top 1
+    """
+    with sentences(options=_OF_A_CSV):
+        options = parse_options(settings or [])
+        for name, value in (("threshold", threshold), ("grades", grades), ("missing", missing)):
+            if value is not None:
+                options["world"][name] = value
+        if subroutine is not None:
+            options["ranker"]["subroutine"] = subroutine
+        spec = GameSpec(
+            ranker=ranker, world=world, measure=measure, items=items, rounds=rounds, top=top,
+            reveal=reveal, runs=runs, seed=seed, same_users=same_users, comparator=comparator,
+            ranker_options=options["ranker"], world_options=options["world"],
+            measure_options=options["measure"],
+        )  # fmt: skip
+        specs = [spec] + [
+            replace(spec, ranker=name, top=None, reveal=None, ranker_options={})
+            for name in against or []
+        ]
+        games = [build(each) for each in specs]
+        if out is not None:
+            check_figures()
+        folder = None if out is None else check_folder(out)
+        results, curves = [], []
+        for game in games:
+            label = game.spec.ranker
+            with progress_bar(label, rounds * runs, quiet=as_json) as advance:
+                trace = play_game(game, advance)
+            results.append(summary(game, trace))
+            curves.append(Curve.of(f"{label}, {game.reveal}", trace))
+        record = {**results[0], "against": results[1:]}
+        has_figure = any(result["average_regret"] is not None for result in results)
+        if folder is not None:
+            label = games[0].measure.label
+            title = f"{label}, {games[0].world.n_items} items, {_short(Path(world).name)}"
+            write_atomically(folder / "results.json", to_json(record).encode())
+            write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
+            if has_figure:
+                save_figure(folder, "regret", title, [Panel("", curves)], REGRET, label)
+        if as_json:
+            sys.stdout.write(to_json(record))
+            return
+        _print_results(results)
+        if folder is not None:
+            what = "Figure and results" if has_figure else "Results"
+            OUT.print(f"{what} are in {escape(str(folder))}.", soft_wrap=True)
+
+
+def _short(name: str, longest: int = 40) -> str:
+    """Return the name of a file, without its middle if it is too long for a title."""
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest // 2]}…{name[1 - longest // 2 :]}"
+
+
+def _number(value: float | None, error: float | None = None) -> str:
+    if value is None:
+        return "not known"
+    return f"{value:.4f}" if error is None else f"{value:.4f}\u00a0±\u00a0{error:.4f}"
+
+
+def _print_results(results: list[dict[str, Any]]) -> None:
+    table = Table(title=escape(results[0]["measure"]), title_justify="left")
+    for heading in ("ranker", "sees", "average regret", "average score", "best fixed", "slope"):
+        table.add_column(heading, justify="left" if heading in ("ranker", "sees") else "right")
+    for result in results:
+        table.add_row(
+            result["spec"]["ranker"],
+            result["reveal"],
+            _number(result["average_regret"], result["average_regret_error"]),
+            _number(result["average_score"]),
+            _number(result["best_fixed_score"]),
+            "not known" if result["slope"] is None else f"{result['slope']:.2f}",
+        )
+    OUT.print(table)
+    for note in dict.fromkeys(note for result in results for note in result["notes"]):
+        OUT.print(f"Note: {escape(note)}.", soft_wrap=True, highlight=False)

@@ -1,0 +1,77 @@
+"""The command that reproduces studies."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from keyhole.cli.terminal import OUT, Json, escape, progress_bar, sentences
+from keyhole.lab.figures.groups import table_of
+from keyhole.lab.run import reproduce
+from keyhole.lab.study import find_study, on_files
+
+
+def _grouped_table(title: str, rows: list[list[str]]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for number, head in enumerate(rows[0]):
+        table.add_column(head, justify="right" if number else "left")
+    for row in rows[1:]:
+        table.add_row(*row)
+    return table
+
+
+def reproduce_command(
+    key: Annotated[str, typer.Argument(help="A paper's key, as in 'keyhole list'.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for figure, curves and verdicts. Default: out/KEY."),
+    ] = None,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A LETOR file of your own, for a paper on query-document lists; repeatable."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A short horizon, where the paper has one.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Reproduce a figure or theorem of a paper and judge every claim about it.
+
+    Writes KEY.png and KEY.svg, curves.csv and verdicts.json into the folder, prints a verdict per
+    claim and exits with 1 if one fails. Finished curves are kept in the folder: an interrupted
+    reproduction goes on where it was.
+
+        keyhole reproduce thesis-fig3.1
+
+        keyhole reproduce thesis-fig3.4 --data train.txt --data vali.txt
+    """
+    with sentences("Interrupted; finished curves are kept, and the same command goes on."):
+        study = find_study(key, quick=quick)
+        if data:
+            study = on_files(study, data)
+        folder = out or Path("out") / key
+        total = sum(curve.spec.work for curve in study.curves)
+        with progress_bar(key, total, quiet=as_json) as advance:
+            result = reproduce(study, folder, lambda _label, work: advance(work))
+        if as_json:
+            sys.stdout.write((folder / "verdicts.json").read_text(encoding="utf-8"))
+        else:
+            OUT.print(f"[bold]{escape(study.title)}[/] ({escape(study.paper)})", soft_wrap=True)
+            if result.n_resumed:
+                OUT.print(f"{result.n_resumed} of {len(study.curves)} curves were finished before.")
+            for panel in study.panels if study.is_grouped else ():
+                rows = table_of(study, result.curves, panel.name)
+                if len(rows) > 1:  # a panel may have been left out
+                    OUT.print(_grouped_table(panel.title, rows))
+            for verdict in result.verdicts:
+                colour = {True: "green", False: "bold red", None: "yellow"}[verdict.holds]
+                word, rest = str(verdict)[:4], str(verdict)[4:]
+                OUT.print(f"[{colour}]{word}[/]{escape(rest)}", soft_wrap=True, highlight=False)
+            shown = escape(str(folder))
+            OUT.print(f"Figure, curves and verdicts are in {shown}.", soft_wrap=True)
+    if not result.holds:
+        raise typer.Exit(1)
