@@ -66,23 +66,6 @@ def test_orders():
 
 
 @pytest.mark.parametrize("name", ORDER_1)
-def test_a_gradient_is_the_known_plus_the_parts(name):
-    loss = ALL[name]
-    out = np.full(4, np.nan)
-    loss.parts.known(loss.params(9), SCORES, out)
-    for item, grade in enumerate(RELEVANCE):
-        loss.parts.part(loss.params(9), SCORES, item, grade, out)
-    np.testing.assert_allclose(out, loss.gradient(SCORES, RELEVANCE), rtol=0, atol=1e-13)
-
-
-def test_a_gradient_is_the_sum_of_the_pairs():
-    loss, out = ALL["ranksvm"], np.zeros(4)
-    for i, j in itertools.permutations(range(4), 2):
-        loss.pairs.pair(loss.params(4), SCORES, i, j, RELEVANCE[i], RELEVANCE[j], out)
-    assert out.tolist() == loss.gradient(SCORES, RELEVANCE).tolist()
-
-
-@pytest.mark.parametrize("name", ORDER_1)
 @pytest.mark.parametrize("greedy", [GREEDY, np.array([1, 3, 0, 2])])
 def test_top_one_is_unbiased(name, greedy):
     loss = ALL[name]

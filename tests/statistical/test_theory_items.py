@@ -90,7 +90,7 @@ def test_r25_figure_3_5_is_on_yandex_shaped_lists():
     readme = (papers_folder() / "thesis-fig3.5" / "README.md").read_text()
     assert "caption in the thesis names Yahoo" in readme
     readme = (papers_folder() / "thesis-fig2.2" / "README.md").read_text()
-    assert "yet calls A2 slightly worse" in readme
+    assert "yet calls SLAM slightly worse" in readme
 
 
 # ------------------------------------------------------------------ R29: pairs of rankings

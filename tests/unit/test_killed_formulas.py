@@ -126,7 +126,7 @@ def test_guarantees_of_listnet_by_hand(ball):
     widest = 2 * 1.5 + math.log(math.exp(-2 * 1.5) + 19)  # scores are within 1.5 of 0
     expected = {
         "descent, averaged": 2 * reach * math.sqrt(2 / 1000),
-        "descent, averaged (R27)": 2 * reach * math.sqrt(1 / 1000),
+        "descent, averaged, tight": 2 * reach * math.sqrt(1 / 1000),
         "regularised": 2 * 2 * reach * (8 / 1000 + math.sqrt(2 / 1000)),
         "descent, averaged, smooth loss": 2 * math.sqrt(2 * size * 0.7) + 8 * size,
         "least mean loss, grows with lists": (
@@ -151,7 +151,7 @@ def test_what_a_loss_that_is_neither_convex_nor_above_0_lacks():
     lacks = {name: row.needs for name, row in rows.items() if row.value is None}
     assert lacks == {
         "descent, averaged": "a convex loss: smooth_dcg is not",
-        "descent, averaged (R27)": "a convex loss: smooth_dcg is not",
+        "descent, averaged, tight": "a convex loss: smooth_dcg is not",
         "regularised": "a convex loss: smooth_dcg is not",
         "descent, averaged, smooth loss": "a convex loss: smooth_dcg is not",
         "least mean loss, smooth loss": "a loss of at least 0: smooth_dcg can be less",

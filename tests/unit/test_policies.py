@@ -13,7 +13,6 @@ from keyhole.policies import (
     LinearScorer,
     Policy,
     Softmax,
-    Uniform,
     fit_forests,
     load_policy,
     save_policy,
@@ -29,32 +28,6 @@ def small_forest() -> ForestScorer:
     labels = (VISITORS[:, 0] > 0).astype(float)
     ads = np.arange(50) % 2
     return fit_forests(VISITORS, ads, labels, n_trees=5)
-
-
-POLICIES = {
-    "uniform": lambda: Uniform(4),
-    "always": lambda: Always(4, 2),
-    "greedy": lambda: Greedy(LINEAR),
-    "epsilon": lambda: EpsilonGreedy(LINEAR, 0.3),
-    "softmax": lambda: Softmax(LINEAR, 0.5),
-    "greedy forest": lambda: Greedy(small_forest()),
-    "epsilon forest": lambda: EpsilonGreedy(small_forest(), 0.2),
-    "softmax forest": lambda: Softmax(small_forest()),
-}
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_probabilities_are_probabilities_and_survive_a_file(name, tmp_path):
-    policy = POLICIES[name]()
-    given = policy.probabilities(VISITORS)
-    assert given.shape == (50, policy.n_actions)
-    assert (given >= 0).all()
-    np.testing.assert_allclose(given.sum(axis=1), 1, rtol=1e-12)
-    path = tmp_path / "any.name"
-    save_policy(policy, path)
-    again = load_policy(path)
-    assert type(again) is type(policy)
-    assert np.array_equal(again.probabilities(VISITORS), given)
 
 
 def test_ties_go_to_the_lowest_index_and_an_ad_ruled_out_is_never_best():

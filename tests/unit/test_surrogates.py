@@ -1,4 +1,4 @@
-"""Surrogates against their definitions, finite differences and stated constants."""
+"""Surrogates against their definitions; what all of them must keep is in the contract suite."""
 
 import itertools
 import re
@@ -111,42 +111,12 @@ def test_value_is_the_definition(name):
         assert loss.value(s, R) == pytest.approx(own, rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_gradient_is_the_finite_difference(name):
-    loss, step = ALL[name], 1e-5
-    for s, R in lists(2, 40):
-        numeric = [
-            (loss.value(s + e, R) - loss.value(s - e, R)) / (2 * step)
-            for e in step * np.eye(len(s))
-        ]
-        np.testing.assert_allclose(loss.gradient(s, R), numeric, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_lists_may_be_shorter_than_the_memory(name):
-    loss = ALL[name]
-    params, work = loss.params(90), surrogate_work(90)
-    for s, R in [*lists(3, 20), *lists(4, 3, largest=90)]:
-        out = np.empty(len(s))
-        loss.kernel.gradient(params, s, R, out, work)
-        assert out.tolist() == loss.gradient(s, R).tolist()
-        assert loss.kernel.value(params, s, R, work) == loss.value(s, R)
-
-
 @pytest.mark.parametrize("name", SLAMS)
 def test_slam_in_long_lists_is_the_definition(name):
     rng = np.random.default_rng(5)
     s, R = rng.normal(0, 2, 150), rng.integers(0, 5, 150).astype(float)
     loss = ALL[name]
     assert loss.value(s, R) == pytest.approx(slam_by_definition(loss, s, R), rel=1e-10)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_what_depends_on_differences_of_scores_only(name):
-    loss, s, R = ALL[name], np.array([0.4, -0.3, 1.2, 0.1]), np.array([2.0, 0.0, 1.0, 2.0])
-    same = np.allclose(loss.gradient(s + 0.7, R), loss.gradient(s, R), rtol=0, atol=1e-12)
-    flat = abs(loss.gradient(s, R).sum()) < 1e-12
-    assert same == flat == loss.is_shift_invariant
 
 
 def lists_with_ties(n_lists, m, n_grades, seed):
@@ -188,13 +158,6 @@ def violations(value, n_points=4000, m=5):
     return worst
 
 
-@pytest.mark.parametrize("name", [name for name, loss in ALL.items() if loss.is_convex])
-def test_midpoint_convexity(name):
-    loss = ALL[name]
-    params, work = loss.params(5), surrogate_work(5)
-    assert violations(lambda s, R: loss.kernel.value(params, s, R, work)) == 0
-
-
 def test_what_is_not_convex():
     assert violations(SmoothDCG(0.5).value, 200) > 0
     # R14: weights sorted by score within a grade.
@@ -215,18 +178,6 @@ def test_a_mistake_has_a_least_loss(name, n_grades):
         least = 1 / loss.mistake_scale(m, max_grade=n_grades - 1)
         for row in np.flatnonzero(mistakes):
             assert loss.value(s[row] * 10.0, R[row]) >= least - 1e-9
-
-
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("scale", [30.5, 100.0, 1000.0])
-def test_large_scores_are_safe(name, scale):
-    rng = np.random.default_rng(10)
-    for loss in (ALL[name], SmoothDCG(0.01) if name == "smooth_dcg" else ALL[name]):
-        for _ in range(30):
-            m = rng.integers(1, 6)
-            s, R = rng.choice([-scale, scale, 0.0], m), rng.integers(0, 4, m).astype(float)
-            assert np.isfinite(loss.value(s, R))
-            assert np.isfinite(loss.gradient(s, R)).all()
 
 
 @pytest.mark.parametrize("name", ["kl", "poisson"])

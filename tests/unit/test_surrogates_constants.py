@@ -1,14 +1,12 @@
-"""The Lipschitz and smoothness constants that surrogates state (B11)."""
+"""The constants that surrogates state (B11) are attained, or as small as can be."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 
 from keyhole.surrogates import (
     SLAM,
-    SURROGATES,
     Hinge,
     ListNet,
     MaxViolation,
@@ -18,36 +16,6 @@ from keyhole.surrogates import (
     Squared,
     surrogate,
 )
-
-OPTIONS: dict[str, Any] = {
-    "logistic": {"max_grade": 3},
-    "ordinal": {"max_grade": 3},
-    "smooth_dcg": {"eps": 0.5},
-}
-ALL: dict[str, Any] = {name: surrogate(name, **OPTIONS.get(name, {})) for name in SURROGATES}
-ALL |= {name: SLAM(name, weights="index") for name in ("AP", "NDCG@3")}
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_constants_hold(name):
-    loss, reach = ALL[name], 2.0
-    rng = np.random.default_rng(8)
-    for _ in range(400):
-        m = rng.integers(1, 7)
-        bounds = {"max_grade": 3.0, "max_score": reach}
-        R = rng.choice([0.0, 3.0, float(rng.integers(0, 4))], m)
-        s = rng.uniform(-reach, reach, m) if rng.random() < 0.7 else rng.choice([-reach, reach], m)
-        other = s + rng.choice([1e-3, 1.0]) * rng.uniform(-1, 1, m)
-        other = np.clip(other, -reach, reach)
-        gap = np.abs(s - other).max()
-        lipschitz, smoothness = loss.lipschitz(m, **bounds), loss.smoothness(m, **bounds)
-        assert lipschitz is not None
-        gradient = loss.gradient(s, R)
-        assert np.abs(gradient).sum() <= lipschitz + 1e-9
-        assert abs(loss.value(s, R) - loss.value(other, R)) <= lipschitz * gap + 1e-9
-        if smoothness is not None:
-            change = np.abs(gradient - loss.gradient(other, R)).sum()
-            assert change <= smoothness * gap + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -89,7 +57,7 @@ def test_smoothness_of_listnet_is_one_and_not_two():
 
 
 def test_smoothness_of_smooth_dcg_is_attained():
-    loss, step = ALL["smooth_dcg"], 1e-5
+    loss, step = SmoothDCG(0.5), 1e-5
     u, v = np.array([1, 1, -1, -1.0]), np.array([1, -1, 1, -1.0])
     change = loss.gradient(step * v, u * v > 0) - loss.gradient(-step * v, u * v > 0)
     curvature = np.abs(change).sum() / (2 * step)

@@ -15,7 +15,7 @@ from keyhole.errors import check_choice, check_integer, check_number
 
 
 class ListSize(NamedTuple):
-    """What B8 asks of a problem: m, R, U and the largest grade."""
+    """What the bound asks of a problem: m, R, U and the largest grade."""
 
     n_items: int
     row_norm: float
@@ -43,7 +43,7 @@ def _checked(surrogate: str, size: ListSize) -> str:
     check_integer(size.n_items, "`n_items`", at_least=1)
     for name in ("row_norm", "radius", "max_grade"):
         check_number(getattr(size, name), f"`{name}`", above=0.0)
-    return check_choice(surrogate, "surrogate of B8", _SURROGATES)
+    return check_choice(surrogate, "surrogate of the regret bound", _SURROGATES)
 
 
 def estimate_constant(surrogate: str, size: ListSize) -> float:

@@ -131,7 +131,7 @@ def guarantees(problem: Problem, *, safe: bool = False) -> list[Guarantee]:
     --------
     >>> found = guarantees(Problem("listnet", n_queries=10_000, n_items=100))
     >>> found[0].name, round(found[0].value, 3)
-    ('descent, averaged (R27)', 0.02)
+    ('descent, averaged, tight', 0.02)
     >>> [row.name for row in found if row.value is None]
     ['descent, averaged, smooth loss', 'least mean loss, smooth loss']
     """
@@ -175,7 +175,7 @@ def _row(
 
 
 def _descent(problem: Problem, safe: bool, tight: bool = False) -> Guarantee:
-    name = "descent, averaged (R27)" if tight else "descent, averaged"
+    name = "descent, averaged, tight" if tight else "descent, averaged"
     names = (name, "Theorem 35", "one pass of gradient descent, weights averaged", _MEAN)
     lipschitz = problem.constant("lipschitz")
     return _row(
@@ -187,7 +187,12 @@ def _descent(problem: Problem, safe: bool, tight: bool = False) -> Guarantee:
 
 
 def _regularised(problem: Problem, safe: bool) -> Guarantee:
-    names = ("regularised", "Theorem 36", "least regularised mean loss, lambda of A14", _MEAN)
+    names = (
+        "regularised",
+        "Theorem 36",
+        "least regularised mean loss, at the lambda of Theorem 36",
+        _MEAN,
+    )
     lipschitz = problem.constant("lipschitz")
     return _row(
         problem, names, f"{_CONVEX}, Lipschitz", _missing(problem, convex=True, kind="lipschitz"),

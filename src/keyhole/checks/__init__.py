@@ -1,4 +1,4 @@
-"""Contract checks: what every ranker, measure, reveal and world must do.
+"""Contract checks: what every ranker, measure, reveal, world, surrogate and policy must do.
 
 They ship with the package and run over every row of every table in our own tests; run them
 over a ranker of your own in the same way::
@@ -11,17 +11,23 @@ A check raises AssertionError with a sentence that says what broke.
 
 from keyhole.checks.measures import check_measure
 from keyhole.checks.non_learners import NonLearner, check_only_learners_pass, non_learners
+from keyhole.checks.policies import POLICY_CHECKS, check_policy
 from keyhole.checks.rankers import RANKER_CHECKS, check_ranker
 from keyhole.checks.reveals import check_reveal
+from keyhole.checks.surrogates import SURROGATE_CHECKS, check_surrogate
 from keyhole.checks.worlds import check_world
 
 __all__ = [
+    "POLICY_CHECKS",
     "RANKER_CHECKS",
+    "SURROGATE_CHECKS",
     "NonLearner",
     "check_measure",
     "check_only_learners_pass",
+    "check_policy",
     "check_ranker",
     "check_reveal",
+    "check_surrogate",
     "check_world",
     "non_learners",
 ]

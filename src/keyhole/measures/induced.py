@@ -23,7 +23,7 @@ def _one_less_ap(params: Any, gains: Any, offset: float, norm: float, ranking: A
 
 
 class NDCGLoss(NDCG):
-    """1 - NDCG(@n), the ranking measure loss of [T16] chapter 2.
+    """1 - NDCG(@n): what perceptrons are judged by.
 
     Examples
     --------
@@ -41,7 +41,7 @@ class NDCGLoss(NDCG):
 
 
 class APLoss(AP):
-    """1 - AP, the ranking measure loss of [T16] chapter 2.
+    """1 - AP: what perceptrons are judged by.
 
     Examples
     --------

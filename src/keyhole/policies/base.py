@@ -141,7 +141,7 @@ class Greedy(ScorePolicy):
 
 
 class EpsilonGreedy(ScorePolicy):
-    """The best ad with probability 1 - epsilon, each other one with epsilon / (K - 1) (A15).
+    """The best ad with probability 1 - epsilon, each other one with epsilon / (K - 1).
 
     Examples
     --------

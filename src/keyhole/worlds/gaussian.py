@@ -41,7 +41,7 @@ class Gaussian(World):
 
     Notes
     -----
-    Experiment of section 10 of [A15], which leaves the deviation open (R40).
+    Experiment of section 10 of [CT15], which leaves the deviation open (R40).
 
     Examples
     --------

@@ -133,7 +133,7 @@ class FTPL(_FullInformation):
 
     Notes
     -----
-    The full-information baseline of [A15] and [T16]; regret at most 2 sqrt(D R A T).
+    The full-information baseline of [CT15] and [T16]; regret at most 2 sqrt(D R A T).
 
     Examples
     --------

@@ -267,7 +267,7 @@ class RTopK(FixedListRanker):
 
     Notes
     -----
-    Algorithm 4 of [T16] (Algorithm 1 of [A15] at k=1): regret O(T^(2/3)), bound B6. Block
+    Algorithm 4 of [T16] (Algorithm 1 of [CT15] at k=1): regret O(T^(2/3)), bound B6. Block
     estimates are averages, unbiased by Lemma 18 (B7), also where k does not divide m: the
     last cell is then smaller and what is seen below it is not used. Deviations: K is the
     number of blocks (R6), which differ in length by at most one (R7) and never are too short
@@ -276,7 +276,7 @@ class RTopK(FixedListRanker):
 
     References
     ----------
-    [A15] Chaudhuri & Tewari 2015. [T16] Chaudhuri 2016.
+    [CT15] Chaudhuri & Tewari 2015. [T16] Chaudhuri 2016.
 
     Examples
     --------
