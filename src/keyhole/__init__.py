@@ -18,6 +18,7 @@ from keyhole.rankers import (
     OnlineRank,
     Random,
     RTopK,
+    load,
     ranker,
 )
 from keyhole.reveals import REVEALS, Choice, Full, Top, reveal
@@ -72,6 +73,7 @@ __all__ = [
     "__version__",
     "best_fixed",
     "classify",
+    "load",
     "measure",
     "play",
     "ranker",

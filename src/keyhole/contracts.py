@@ -12,6 +12,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from keyhole.errors import (
     check_round,
     check_seed,
 )
+from keyhole.files import write_arrays
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of
 from keyhole.kernels.sorting import SortWork, sort_work
@@ -365,6 +367,14 @@ class Ranker(Described, ABC):
                     f"state must be of a {own['name']} with {name}={own.get(name)!r}, got one of a "
                     f"{theirs.get('name')} with {name}={theirs.get(name)!r}."
                 )
+
+    def save(self, path: Path | str) -> None:
+        """Write spec and state to a file of plain arrays, whole or not at all.
+
+        :func:`keyhole.load` gives the ranker back, in this process or in another one.
+        """
+        _ = self.spec  # what cannot be made again is not saved
+        write_arrays(path, self.state_dict())
 
     def with_items(self, items: Sequence[Item]) -> Self:
         """Return the ranker of a list in which items were added and removed."""

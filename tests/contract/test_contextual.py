@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.checks.rankers import RANKER_CHECKS, check_items_are_exchangeable
+from keyhole.checks import LIVING_CHECKS, RANKER_CHECKS
+from keyhole.checks.rankers import check_items_are_exchangeable
 from keyhole.contracts import Query
 from keyhole.errors import InvalidInput, NotObservable
 from keyhole.game import play
@@ -99,6 +100,8 @@ def test_ranker(row, options):
             check(ranker, SINGLE, 60)
         if check is not check_items_are_exchangeable:
             check(ranker, VARIED, 60)
+    for check in LIVING_CHECKS:
+        check(ranker, VARIED, 60)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,22 @@
 """The contract suite: every row of every table, every check."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from keyhole.checks import check_measure, check_reveal, check_world
-from keyhole.checks.rankers import RANKER_CHECKS, check_items_are_exchangeable, check_ranker
-from keyhole.contracts import Ranker, RankerKernel, Reveal, World
+from keyhole.checks import (
+    LIVING_CHECKS,
+    RANKER_CHECKS,
+    check_measure,
+    check_ranker,
+    check_reveal,
+    check_world,
+)
+from keyhole.checks.rankers import check_items_are_exchangeable
+from keyhole.contracts import Measure, Ranker, RankerKernel, Reveal, World
 from keyhole.errors import InvalidInput, UnknownName
 from keyhole.kernels.draw import WORLD_STREAM, Draw, RelabelledDraw, stream_of
 from keyhole.measures import MEASURES, LinearMeasure, measure
@@ -126,12 +134,37 @@ def test_exemptions_have_reasons_and_rows():
 def test_ranker(row, label, make, world):
     ranker = make()
     crowd = world or Flips(ranker.n_items, n_relevant=max(1, ranker.n_items // 3))
-    for check in RANKER_CHECKS:
+    for check in (*RANKER_CHECKS, *LIVING_CHECKS):
         if (row, label, check) in EXEMPTIONS:
             with pytest.raises(AssertionError):  # an exemption that is not needed must go
                 check(ranker, crowd, 120)
         else:
             check(ranker, crowd, 120)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *MEASURE_EXAMPLES,
+        *(reveal for row in REVEAL_EXAMPLES.values() for reveal in row),
+        *(world for row in WORLD_EXAMPLES.values() for world in row),
+    ],
+    ids=lambda given: f"{type(given).__name__}",
+)
+def test_specs_make_equal_things(given):
+    """Of a spec, as JSON, a thing of the same settings is made, and of the shown call another."""
+    spec = json.loads(json.dumps(given.spec))
+    for table in (MEASURES, REVEALS, WORLDS):
+        if isinstance(given, table.base):
+            again = table.make(spec)
+            assert type(again) is type(given)
+            assert again.spec == given.spec
+            assert str(again) == str(given)
+            assert repr(again) == repr(given)
+    if not isinstance(given, Measure):
+        names = {cls.__name__: cls for cls in (*REVEALS.values(), *WORLDS.values())}
+        shown = eval(repr(given), names)  # noqa: S307
+        assert shown.spec == given.spec
 
 
 @pytest.mark.parametrize("given", MEASURE_EXAMPLES, ids=lambda m: m.label)

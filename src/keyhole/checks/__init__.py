@@ -9,15 +9,28 @@ over a ranker of your own in the same way::
 A check raises AssertionError with a sentence that says what broke.
 """
 
+from keyhole.checks.living import LIVING_CHECKS
 from keyhole.checks.measures import check_measure
 from keyhole.checks.non_learners import NonLearner, check_only_learners_pass, non_learners
 from keyhole.checks.policies import POLICY_CHECKS, check_policy
-from keyhole.checks.rankers import RANKER_CHECKS, check_ranker
+from keyhole.checks.rankers import RANKER_CHECKS
 from keyhole.checks.reveals import check_reveal
 from keyhole.checks.surrogates import SURROGATE_CHECKS, check_surrogate
 from keyhole.checks.worlds import check_world
+from keyhole.contracts import Ranker, World
+from keyhole.worlds import Flips
+
+
+def check_ranker(ranker: Ranker, world: World | None = None, rounds: int = 120) -> None:
+    """Run every check over a ranker, by default on a crowd with flips."""
+    if world is None:
+        world = Flips(ranker.n_items, n_relevant=max(1, ranker.n_items // 3))
+    for check in (*RANKER_CHECKS, *LIVING_CHECKS):
+        check(ranker, world, rounds)
+
 
 __all__ = [
+    "LIVING_CHECKS",
     "POLICY_CHECKS",
     "RANKER_CHECKS",
     "SURROGATE_CHECKS",

@@ -22,9 +22,12 @@ def name_of(thing: object) -> str:
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Return whether two mappings of arrays are equal to the last bit."""
-    return set(one) == set(other) and all(
-        np.array_equal(one[key], other[key], equal_nan=True) for key in one
-    )
+    return set(one) == set(other) and all(_equal(one[name], other[name]) for name in one)
+
+
+def _equal(one: Any, other: Any) -> bool:
+    holds_nan = np.asarray(one).dtype.kind == "f"
+    return bool(np.array_equal(one, other, equal_nan=holds_nan))
 
 
 def a_relabelling(n_items: int) -> IntArray:

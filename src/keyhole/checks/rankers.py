@@ -12,7 +12,6 @@ from keyhole.game.log import Log, replay
 from keyhole.game.play import play
 from keyhole.kernels.draw import RelabelledDraw
 from keyhole.reveals import Top, least_reveal
-from keyhole.worlds import Flips
 
 _WARM_UP = 30
 
@@ -32,13 +31,13 @@ def play_by_hand(
     """Play round by round through the public API and return the log."""
     log = []
     for t in range(rounds):
-        impression, feedback = _one_round(ranker, world, reveal, t)
+        impression, feedback = one_round(ranker, world, reveal, t)
         ranker.update(impression, feedback)
         log.append((impression, feedback))
     return log
 
 
-def _one_round(ranker: Ranker, world: World, reveal: Reveal, t: int) -> tuple[Impression, Feedback]:
+def one_round(ranker: Ranker, world: World, reveal: Reveal, t: int) -> tuple[Impression, Feedback]:
     """Show one list and return what would be learnt from it."""
     where = {"seed": ranker.seed, "run": ranker.run}
     impression = ranker.rank(world.query(t, **where), round=t)
@@ -55,7 +54,7 @@ def check_rankings_are_valid(ranker: Ranker, world: World, rounds: int) -> None:
             _is_ranking(impression.ranking, query.n_items),
             f"{name_of(ranker)} must show each item once, got {impression.ranking.tolist()}.",
         )
-        ranker.update(*_one_round(ranker, world, reveal, t))
+        ranker.update(*one_round(ranker, world, reveal, t))
         require(
             np.isnan(impression.propensity) or 0.0 < impression.propensity <= 1.0 + 1e-12,
             f"{name_of(ranker)} must give a probability or NaN, got {impression.propensity}.",
@@ -92,7 +91,7 @@ def check_work_is_scratch(ranker: Ranker, world: World, rounds: int) -> None:
         for one in (kept, renewed):
             if one is renewed:
                 one.forget_scratch()
-            impression, feedback = _one_round(one, world, reveal, t)
+            impression, feedback = one_round(one, world, reveal, t)
             if one is renewed:
                 one.forget_scratch()
             one.update(impression, feedback)
@@ -111,7 +110,7 @@ def check_hidden_stays_hidden(ranker: Ranker, world: World, rounds: int) -> None
     """Check that no NaN reaches the state when only what the ranker needs is revealed."""
     ranker = ranker.fresh()
     play_by_hand(ranker, world, _reveal_for(ranker), rounds)
-    for name, array in ranker.state_dict().items():
+    for name, array in ranker.state._asdict().items():
         require(
             bool(np.isfinite(array).all()),
             f"`{name}` of the state of {name_of(ranker)} must be finite: a hidden value got in.",
@@ -155,7 +154,7 @@ def check_state_round_trip(ranker: Ranker, world: World, rounds: int) -> None:
     for _ in range(rounds):
         shown = []
         for one in (first, second):
-            impression, feedback = _one_round(one, world, reveal, one.next_round)
+            impression, feedback = one_round(one, world, reveal, one.next_round)
             one.update(impression, feedback)
             shown.append(impression.ranking)
         require(
@@ -188,7 +187,7 @@ def check_late_feedback(ranker: Ranker, world: World, rounds: int) -> None:
             log.append(pair)
 
     for t in range(rounds):
-        waiting.append(_one_round(ranker, world, reveal, t))
+        waiting.append(one_round(ranker, world, reveal, t))
         deliver(int(shuffle.integers(len(waiting) + 1)) if t % 7 == 0 else 0)
     deliver(len(waiting))
     state, again = ranker.state_dict(), replay(ranker, Log.of(ranker, log)).state_dict()
@@ -196,7 +195,7 @@ def check_late_feedback(ranker: Ranker, world: World, rounds: int) -> None:
         same(state, again),
         f"Late and shuffled feedback must lead {name_of(ranker)} to the state its log leads to.",
     )
-    for array in state.values():
+    for array in ranker.state._asdict().values():
         require(bool(np.isfinite(array).all()), f"Late feedback broke {name_of(ranker)}.")
 
 
@@ -217,7 +216,7 @@ def check_items_are_exchangeable(ranker: Ranker, world: World, rounds: int) -> N
     shown = np.empty(ranker.n_items, dtype=np.int64)
     work = renamed.kernel.work(renamed.params, renamed.n_items)
     for t in range(first, first + rounds):
-        impression, feedback = _one_round(plain, world, reveal, t)
+        impression, feedback = one_round(plain, world, reveal, t)
         features = np.ascontiguousarray(plain.features_of(impression.query)[labels])
         draw = RelabelledDraw(*plain.draw(t), labels)
         renamed.kernel.prepare(renamed.params, renamed.state, features, features[:0], work)
@@ -261,11 +260,3 @@ RANKER_CHECKS: tuple[Callable[[Ranker, World, int], None], ...] = (
     check_items_are_exchangeable,
     check_too_little_is_refused,
 )
-
-
-def check_ranker(ranker: Ranker, world: World | None = None, rounds: int = 120) -> None:
-    """Run every check over a ranker, by default on a crowd with flips."""
-    if world is None:
-        world = Flips(ranker.n_items, n_relevant=max(1, ranker.n_items // 3))
-    for check in RANKER_CHECKS:
-        check(ranker, world, rounds)

@@ -1,9 +1,12 @@
 """Algorithms that rank and learn: one file each, one row each in RANKERS."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from keyhole.contracts import Ranker
+from keyhole.files import reading_arrays
 from keyhole.rankers.fixed import (
     FTPL,
     SUBROUTINES,
@@ -83,6 +86,26 @@ tight, got 'horizn'. Did you mean 'horizon'?
     return RANKERS.make(name, **settings)
 
 
+def load(path: Path | str) -> Ranker:
+    """Return the ranker that :meth:`~keyhole.contracts.Ranker.save` wrote, with all it has learnt.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "animals.npz"
+    >>> animals = ranker("ftpl", items=["ant", "bee", "cat"])
+    >>> animals.update(animals.rank(), [0, 0, 1])
+    >>> animals.save(path)
+    >>> load(path).best() == animals.best()
+    True
+    """
+    with reading_arrays(path, "a ranker saved by Ranker.save") as arrays:
+        spec = json.loads(str(arrays["spec"]))
+        if not isinstance(spec, dict):
+            raise ValueError("its spec is no mapping")
+        return ranker(spec).load_state_dict(arrays)
+
+
 __all__ = [
     "FTPL",
     "RANKERS",
@@ -103,5 +126,6 @@ __all__ = [
     "Random",
     "RandomLists",
     "SLAMPerceptron",
+    "load",
     "ranker",
 ]
