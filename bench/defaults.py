@@ -21,7 +21,7 @@ from rich.progress import track
 from keyhole.cli.terminal import parse_options
 from keyhole.data import read_letor
 from keyhole.game import play
-from keyhole.lab.kinds.games import data_folder
+from keyhole.lab.inputs import data_folder
 from keyhole.lab.kinds.lists import make_ranker
 from keyhole.surrogates import SURROGATES
 from keyhole.worlds.generated import Graded
@@ -104,7 +104,9 @@ def score(ranker: str, world: Queries, options: dict[str, Any], rounds: int) -> 
 def contenders() -> list[tuple[str, str]]:
     """Return rankers and surrogates: from the top where that is possible, and from everything."""
     seen = [name for name, cls in SURROGATES.items() if cls.parts or cls.pairs]
-    return [("rtopk", name) for name in seen] + [("listnet", name) for name in SURROGATES]
+    return [("contextual-rtopk", name) for name in seen] + [
+        ("listnet", name) for name in SURROGATES
+    ]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -114,7 +116,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     options = parse_options(chosen.set, ("ranker",))["ranker"]
     played = list(worlds())
-    chance = [score("random", world, {}, chosen.rounds) for _, _, world in played]
+    chance = [score("random-lists", world, {}, chosen.rounds) for _, _, world in played]
     rows = {}
     for ranker, surrogate in track(contenders(), console=Console(stderr=True)):
         given = {"surrogate": surrogate, **options}

@@ -12,7 +12,7 @@ from keyhole.lab.ad_data import (
     load_classes,
     positive_share,
 )
-from keyhole.lab.kinds.games import DataMissing, data_folder
+from keyhole.lab.inputs import DataMissing, data_folder
 
 QUICK = AdSettings(n_steps=20_000, n_trees=20, l2_grid=(0.01, 1.0))
 

@@ -10,7 +10,7 @@ import keyhole
 from keyhole.cli.app import app
 from keyhole.contracts import Feedback, Query
 from keyhole.data import read_letor
-from keyhole.lab.kinds.games import data_folder
+from keyhole.lab.inputs import data_folder
 from keyhole.rankers.lists import KernelMaxViolationPerceptron
 from keyhole.rankers.lists.models import SimilarityModel, load_model, save_model
 
@@ -39,7 +39,7 @@ def test_learn_then_rank(letor, tmp_path):
     model = tmp_path / "model.npz"
     arguments = ["--surrogate", "kl", "--top", 1, "--rounds", 4000, "--model", model, "--json"]
     record = json.loads(run("learn", letor, *arguments).stdout)
-    random = ["--ranker", "random", "--rounds", 4000, "--json"]
+    random = ["--ranker", "random-lists", "--rounds", 4000, "--json"]
     chance = json.loads(run("learn", letor, *random).stdout)
     assert record["average_score"] > chance["average_score"] + 0.1
     assert record["curve"][-1] == [4000, pytest.approx(record["average_score"])]
@@ -130,7 +130,7 @@ def test_all_that_is_shown_is_used(letor):
         assert len(set(given)) == 3
         by_name = score("--surrogate", surrogate, "--set", "ranker.k=5")["average_score"]
         assert by_name == given[-1]
-    random = run("learn", letor, "--ranker", "random", "--top", 5, "--json", code=2)
+    random = run("learn", letor, "--ranker", "random-lists", "--top", 5, "--json", code=2)
     assert "RandomLists, which learns from the relevance of no document" in random.stderr
 
 
@@ -148,7 +148,7 @@ def test_options_of_surrogates(letor):
 
 def test_what_learns_nothing_has_no_model(letor, tmp_path):
     model = tmp_path / "model.npz"
-    result = run("learn", letor, "--ranker", "random", "--model", model, code=2)
+    result = run("learn", letor, "--ranker", "random-lists", "--model", model, code=2)
     assert "RandomLists learns nothing, so it has no model to save." in result.stderr
     assert not model.exists()
 
@@ -230,7 +230,7 @@ def test_the_ordering_on_mq2008():
     ranksvm = score("--surrogate", "ranksvm", "--top", 2)
     kl = score("--surrogate", "kl", "--top", 1, "--set", "ranker.centred=false")
     centred = score("--surrogate", "kl", "--top", 1)
-    random = score("--ranker", "random")
+    random = score("--ranker", "random-lists")
     assert listnet >= ranksvm >= kl > random + 0.15  # the order of the papers, as they do it
     assert listnet >= centred > kl
     assert kl >= 0.66

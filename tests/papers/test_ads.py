@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 from keyhole.cli.app import app
 from keyhole.errors import KeyholeError
 from keyhole.lab.figures.groups import grouped, table_of
+from keyhole.lab.inputs import data_folder
 from keyhole.lab.kinds import KINDS
-from keyhole.lab.kinds.games import data_folder
 from keyhole.lab.results import Curve
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study

@@ -12,7 +12,8 @@ from keyhole.data.bandit.campaign import BANK_RATES, HOTEL_RATES
 from keyhole.files import plain
 from keyhole.lab.ad_data import load_classes
 from keyhole.lab.claims import judge
-from keyhole.lab.kinds.games import DataMissing
+from keyhole.lab.inputs import DataMissing
+from keyhole.lab.kinds.lists import ListSpec
 from keyhole.lab.kinds.risks import best_of, build_risk, setting_at
 from keyhole.lab.results import Curve
 from keyhole.lab.run import Reproduction, _lines, reproduce
@@ -124,7 +125,7 @@ def is_learner(spec: Any) -> bool:
     game = getattr(spec, "game", spec)
     if getattr(spec, "metric", "") == "positive":  # a property of the data
         return False
-    return getattr(game, "ranker", "") not in ("random", "fixed")
+    return getattr(game, "ranker", "") not in ("random", "random-lists", "fixed")
 
 
 def chance_in_place_of(spec: Any, study: Study, played: dict[str, Curve]) -> Curve:
@@ -142,7 +143,8 @@ def chance_in_place_of(spec: Any, study: Study, played: dict[str, Curve]) -> Cur
             best = best_of(built, setting)
             risks.append(best.risk(np.zeros(len(setting.truth)))[0] - best.value)
         return Curve("", np.array(spec.points), np.tile(risks, (spec.runs, 1)))
-    nobody: dict[str, Any] = {"ranker": "random", "ranker_options": {}}
+    chance = "random-lists" if isinstance(spec, ListSpec) else "random"
+    nobody: dict[str, Any] = {"ranker": chance, "ranker_options": {}}
     own = replace(spec, **nobody) if not hasattr(spec, "game") else replace(
         spec, game=replace(spec.game, **nobody)
     )  # fmt: skip

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from keyhole.cli.app import app
 from keyhole.errors import KeyholeError
 from keyhole.lab.claims import judge
+from keyhole.lab.inputs import data_folder
 from keyhole.lab.kinds import KINDS
-from keyhole.lab.kinds.games import data_folder
 from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study, on_files, read_study
@@ -81,14 +81,14 @@ def study(tmp_path):
         lists = { world = "data:mq2008" }
         [[curve]]
         label = "random"
-        ranker = "random"
+        ranker = "random-lists"
         [[curve]]
         label = "ListNet"
         ranker = "listnet"
         [[curve]]
         label = "other"
         panel = "two"
-        ranker = "random"
+        ranker = "random-lists"
         """
     )
     (folder / "expected.toml").write_text(

@@ -29,7 +29,7 @@ from keyhole.data.bandit.formats import is_open_bandit
 from keyhole.data.bandit.log import check_rewards_differ
 from keyhole.data.bandit.sheets import open_csv, read_sheet
 from keyhole.errors import InvalidInput, LibraryMissing
-from keyhole.lab.kinds.games import data_folder
+from keyhole.lab.inputs import data_folder
 
 COLUMNS = ("contexts", "actions", "rewards", "propensities", "positions")
 HEADER = "action,position,propensity,reward,x_age,x_new"

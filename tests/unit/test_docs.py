@@ -19,7 +19,7 @@ from keyhole.policies.aligning import ALIGNMENTS
 from keyhole.policies.files import POLICIES, SCORERS
 from keyhole.policies.pairs import LOSSES
 from keyhole.policies.training import NO_CLICK_RULES
-from keyhole.rankers import RANKERS, SUBROUTINES
+from keyhole.rankers import RANKERS, SUBROUTINES, ContextualRanker, FixedListRanker
 from keyhole.registry import options_of
 from keyhole.reveals import REVEALS
 from keyhole.worlds import WORLDS
@@ -29,10 +29,15 @@ DOCS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.md")}
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 
+def _of(base):
+    return [name for name, cls in RANKERS.items() if issubclass(cls, base)]
+
+
 @pytest.mark.parametrize(
     ("page", "names"),
     [
-        ("rankers.md", [*RANKERS, *SUBROUTINES, *options_of(RANKERS["rtopk"])]),
+        ("rankers.md", [*_of(FixedListRanker), *SUBROUTINES, *options_of(RANKERS["rtopk"])]),
+        ("contextual.md", _of(ContextualRanker)),
         ("measures.md", list(MEASURES)),
         ("worlds.md", list(WORLDS)),
         ("reveals.md", list(REVEALS)),

@@ -160,7 +160,7 @@ def _reference(ranker, options, lists, phi):
             "linear": x @ y,
             "polynomial": (1.0 + gamma * (x @ y)) ** options["degree"],
             "rbf": np.exp(-gamma * np.square(x - y).sum()),
-        }[options["kernel"]]
+        }[options["similarity"]]
 
     shown = []
     for features, relevance in lists:

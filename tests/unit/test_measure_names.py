@@ -161,7 +161,10 @@ def test_err_has_a_top_grade():
         (lambda: LinearMeasure([3, 1, 0]) @ 2, "Linear takes no cutoff, got 2"),
         (lambda: measure("SumLoss") @ 2, "SumLoss takes no cutoff, got 2"),
         (lambda: measure("NDCG", empty="x"), "`empty` of NDCG must be a number, got 'x'"),
-        (lambda: measure("NDCG", foo=1), "option of NDCG must be one of empty, got 'foo'"),
+        (
+            lambda: measure("NDCG", foo=1),
+            "setting of NDCG must be one of cutoff, empty, got 'foo'",
+        ),
         (lambda: measure("NDCG@٣"), "must be a whole number after the @"),
         (lambda: measure("DCG")(1.0, [0]), "relevance must be a list, got 1.0"),
         (lambda: measure("NDCG")([2000, 0], [0, 1]), "at most max_grade=1000.0 for NDCG"),

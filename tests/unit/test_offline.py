@@ -8,7 +8,7 @@ import pytest
 
 from keyhole.data import BanditLog, read_bandit
 from keyhole.errors import InvalidInput, UnknownName
-from keyhole.lab.kinds.games import data_folder
+from keyhole.lab.inputs import data_folder
 from keyhole.offline import (
     best_fixed_action,
     binomial_trials,

@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
-from keyhole.errors import InvalidInput, UnknownName
+from keyhole.errors import InvalidInput, LibraryMissing, UnknownName
 from keyhole.policies import Greedy, OnlineRankers, fit_classifiers, fit_forests, fit_rankers
 from keyhole.policies.aligning import calibration, f1_threshold
 from keyhole.policies.logistic import fit_logistic
@@ -209,7 +209,7 @@ def test_settings_of_rankers_are_checked():
 
 def test_forests_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    with pytest.raises(InvalidInput, match=r"need scikit-learn: pip install 'keyhole\[ads\]'"):
+    with pytest.raises(LibraryMissing, match=r"need scikit-learn: pip install -e '\.\[ads\]'"):
         fit_forests(*campaign(200))
 
 

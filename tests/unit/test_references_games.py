@@ -1,6 +1,7 @@
 """Whole games, added up by hand: scores, the best fixed ranking, regret, and what a trace says."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -130,7 +131,7 @@ def test_games_in_parts_are_the_same_game(runs, monkeypatch):
     ranker, world = RTopK(5, horizon=ROUNDS, k=2), Flips(5, n_relevant=2, flip=0.3)
     told: list[int] = []
     whole = play(ranker, world, rounds=ROUNDS, seed=SEED, runs=runs)
-    monkeypatch.setattr("keyhole.game.play._SEGMENT_WORK", 5 * 17)
+    monkeypatch.setattr(sys.modules["keyhole.game.play"], "_SEGMENT_WORK", 5 * 17)
     parts = play(ranker, world, rounds=ROUNDS, seed=SEED, runs=runs, progress=told.append)
     np.testing.assert_array_equal(parts.scores, whole.scores)
     np.testing.assert_array_equal(parts.best, whole.best)

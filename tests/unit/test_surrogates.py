@@ -230,12 +230,12 @@ def test_errors():
         SLAM("AP@3")
     with pytest.raises(UnknownName, match=r"Did you mean 'index'"):
         SLAM("AP", weights="indexed")
-    with pytest.raises(UnknownName, match=r"option of smooth_dcg must be one of eps"):
+    with pytest.raises(UnknownName, match=r"A setting of SmoothDCG must be one of eps"):
         surrogate("smooth_dcg", epsilon=1.0)
     with pytest.raises(InvalidInput, match=r"`eps` of SmoothDCG must be a number above 0"):
         SmoothDCG(0.0)
     assert surrogate(loss) is loss
-    assert repr(loss) == "<surrogate squared>"
+    assert repr(loss) == "Squared()"
 
 
 def test_every_row_has_its_line_in_the_docs():

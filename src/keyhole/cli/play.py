@@ -19,8 +19,8 @@ from keyhole.cli.terminal import (
 )
 from keyhole.files import check_folder, write_atomically
 from keyhole.lab.figures.curves import Panel, check_figures, save_figure
-from keyhole.lab.kinds.games import GameSpec, build, play_game
-from keyhole.lab.results import REGRET, Curve, curves_csv, summary
+from keyhole.lab.kinds.games import GameSpec, build, play_game, summary
+from keyhole.lab.results import REGRET, Curve, curves_csv
 
 _OF_A_CSV = {name: f"--{name}" for name in ("threshold", "grades", "missing")}
 """What ratings are read with that has an option of its own."""

@@ -58,7 +58,7 @@ class Log(NamedTuple):
             np.zeros(length, np.int64),
             np.zeros(length, np.bool_),
             np.zeros(length),
-            np.zeros(length + 1, np.int64),
+            np.arange(length + 1) * n_items,
             np.zeros(length * n_items, np.int64),
             np.full(length * n_items, np.nan),
             np.empty((length * n_items, n_features), dtype),

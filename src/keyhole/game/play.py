@@ -250,7 +250,8 @@ def play(
     if start is not None and start.n_runs != runs:
         raise InvalidInput(f"`start` must have the {runs} runs to go on with, got {start.n_runs}.")
     begin = 0 if start is None else int(start.rounds[-1])
-    end = begin + check_integer(rounds, "`rounds`", at_least=1)
+    most = MAX_ROUND - 1 - begin
+    end = begin + check_integer(rounds, "`rounds`", at_least=1, at_most=most)
     check_playable(ranker, world, reveal, measure, end)
     check_choice(comparator, "`comparator`", ("prefix", "final"))
     if n_points is not None:

@@ -23,7 +23,7 @@ from keyhole.data.bandit.selection import information_gain, select_features
 from keyhole.errors import FloatArray, IntArray, LibraryMissing, check_choice
 from keyhole.files import reading_arrays
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
-from keyhole.lab.kinds.games import DataMissing, data_folder
+from keyhole.lab.inputs import DataMissing, data_folder
 from keyhole.offline import importance_weighted, student_t, target_of
 from keyhole.policies import (
     EpsilonGreedy,

@@ -4,58 +4,12 @@ import csv
 import io
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-import keyhole
 from keyhole.errors import FloatArray, IntArray, InvalidInput
-from keyhole.files import plain
 from keyhole.game.trace import RunMean, Trace, interval_over_runs, mean_and_error
-
-if TYPE_CHECKING:  # kinds of study make curves, so that they import this file
-    from keyhole.lab.kinds.games import BuiltGame
-
-
-def summary(game: "BuiltGame", trace: Trace) -> dict[str, Any]:
-    """Return the results of a game as plain data, ready for JSON."""
-    rounds, means, errors = trace.curve()
-    slope = trace.slope()
-    n_played = int(trace.rounds[-1]) * trace.n_runs
-    notes = list(game.notes)
-    if trace.regret_is_lower_bound:
-        notes.append(
-            f"regret is a lower bound: the best fixed ranking for {game.measure.label} is the best "
-            f"that a local search found"
-        )
-    if trace.exact == "none":
-        notes.append(
-            f"regret is not known: the best fixed ranking for {game.measure.label} is found by "
-            f"trying all rankings, which takes at most 8 items"
-        )
-    return plain(
-        {
-            "average_regret": trace.average_regret.mean,
-            "average_regret_error": trace.average_regret.error,
-            "average_score": trace.average_score.mean,
-            "average_score_error": trace.average_score.error,
-            "best_fixed_score": trace.best_fixed_score.mean,
-            "slope": slope.value,
-            "slope_interval": [slope.low, slope.high],
-            "curve": [[int(t), float(y)] for t, y in zip(rounds, means, strict=True)],
-            "curve_error": [float(e) for e in errors],
-            "measure": str(game.measure),
-            "is_loss": trace.is_loss,
-            "reveal": str(game.reveal),
-            "item_names": game.world.item_names,
-            "learnt_ranking": game.ranker.fresh().load_state_dict(trace.states[0]).best(),
-            "spec": game.spec.as_dict(),
-            "notes": notes,
-            "seconds": trace.seconds,
-            "rounds_per_second": n_played / trace.seconds if trace.seconds else None,
-            "version": keyhole.__version__,
-        }
-    )
 
 
 @dataclass(frozen=True)

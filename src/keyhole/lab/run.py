@@ -13,8 +13,8 @@ from keyhole.files import check_folder, plain, write_atomically
 from keyhole.lab.claims import Verdict, judge
 from keyhole.lab.figures.curves import Panel, check_figures, save_figure
 from keyhole.lab.figures.groups import grouped
+from keyhole.lab.inputs import DataMissing
 from keyhole.lab.kinds import Report
-from keyhole.lab.kinds.games import DataMissing
 from keyhole.lab.lines import LINES
 from keyhole.lab.results import Curve, curves_csv
 from keyhole.lab.store import Store

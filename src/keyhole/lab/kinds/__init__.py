@@ -49,7 +49,7 @@ class Kind:
 
     ``read`` makes the description of a curve of the fields of study.toml (and of where they
     stand, for errors), ``build`` the objects it names: it raises
-    :class:`~keyhole.lab.kinds.games.DataMissing` where data is not on this machine. ``play`` makes
+    :class:`~keyhole.lab.inputs.DataMissing` where data is not on this machine. ``play`` makes
     the curve of a label. ``axes`` depend on what is measured. ``on_files`` gives the description of
     the same curve on files of the user's own, if there can be any.
     """

@@ -21,7 +21,7 @@ from keyhole.lab.ad_data import (
     load_classes,
     positive_share,
 )
-from keyhole.lab.kinds.games import check_fields
+from keyhole.lab.inputs import check_fields
 from keyhole.lab.results import Axes, Curve
 from keyhole.threads import n_cores, play_runs
 

@@ -1,26 +1,27 @@
 """A game described by names and numbers, as the command line and studies give it."""
 
-import os
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import keyhole
 from keyhole.contracts import Measure, Ranker, Reveal, World
 from keyhole.data import read_ratings
-from keyhole.errors import InvalidInput, KeyholeError, check_choice, check_integer
+from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.files import plain
 from keyhole.game.comparators import best_fixed
 from keyhole.game.play import play
 from keyhole.game.trace import Trace
+from keyhole.lab.inputs import DATA_PREFIX, DataMissing, check_fields, data_folder
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, Fixed, FixedListRanker
 from keyhole.registry import check_options, options_of
 from keyhole.reveals import REVEALS, Top, least_reveal
 from keyhole.worlds import WORLDS, Choices, Ratings, Recorded
 
-DATA_PREFIX = "data:"
 _ARRAY_WORLDS = ("outcomes", "ratings", "recorded")
 """Worlds made from arrays: in Python, or by giving a file as the world."""
 _FILE_OPTIONS = (
@@ -29,17 +30,6 @@ _FILE_OPTIONS = (
 )  # fmt: skip
 _LIST_WORLDS = ("queries", "separable", "graded")
 """Worlds of query-document lists: not for games of one list."""
-
-
-class DataMissing(KeyholeError):
-    """A data set that is not on this machine."""
-
-
-def check_fields(fields: dict[str, Any], where: str, known: Iterable[str]) -> dict[str, Any]:
-    """Return fields if all of them are known, or name the one that is not."""
-    for name in fields:
-        check_choice(name, f"A field of {where}", known)
-    return fields
 
 
 @dataclass(frozen=True)
@@ -92,11 +82,6 @@ class BuiltGame:
     def key(self) -> dict[str, Any]:
         """All that the results depend on, as plain data."""
         return self.spec.as_dict()
-
-
-def data_folder() -> Path:
-    """Return where data sets lie: KEYHOLE_DATA, or shared/data beside the project."""
-    return Path(os.environ.get("KEYHOLE_DATA") or Path("..") / "shared" / "data")
 
 
 def _data_path(world: str) -> Path:
@@ -225,4 +210,52 @@ def play_game(game: BuiltGame, progress: Callable[[int], None] | None = None) ->
         comparator=spec.comparator,
         n_points=spec.points,
         progress=progress,
+    )
+
+
+def learnt_ranking(ranker: Ranker, trace: Trace) -> list[Any]:
+    """Return what the ranker of the first run would show at the end, without exploring."""
+    with warnings.catch_warnings():  # what is odd about its settings was said when it was made
+        warnings.simplefilter("ignore")
+        return ranker.fresh().load_state_dict(trace.states[0]).best()
+
+
+def summary(game: BuiltGame, trace: Trace) -> dict[str, Any]:
+    """Return the results of a game as plain data, ready for JSON."""
+    rounds, means, errors = trace.curve()
+    slope = trace.slope()
+    n_played = int(trace.rounds[-1]) * trace.n_runs
+    notes = list(game.notes)
+    if trace.regret_is_lower_bound:
+        notes.append(
+            f"regret is a lower bound: the best fixed ranking for {game.measure.label} is the best "
+            f"that a local search found"
+        )
+    if trace.exact == "none":
+        notes.append(
+            f"regret is not known: the best fixed ranking for {game.measure.label} is found by "
+            f"trying all rankings, which takes at most 8 items"
+        )
+    return plain(
+        {
+            "average_regret": trace.average_regret.mean,
+            "average_regret_error": trace.average_regret.error,
+            "average_score": trace.average_score.mean,
+            "average_score_error": trace.average_score.error,
+            "best_fixed_score": trace.best_fixed_score.mean,
+            "slope": slope.value,
+            "slope_interval": [slope.low, slope.high],
+            "curve": [[int(t), float(y)] for t, y in zip(rounds, means, strict=True)],
+            "curve_error": [float(e) for e in errors],
+            "measure": str(game.measure),
+            "is_loss": trace.is_loss,
+            "reveal": str(game.reveal),
+            "item_names": game.world.item_names,
+            "learnt_ranking": learnt_ranking(game.ranker, trace),
+            "spec": game.spec.as_dict(),
+            "notes": notes,
+            "seconds": trace.seconds,
+            "rounds_per_second": n_played / trace.seconds if trace.seconds else None,
+            "version": keyhole.__version__,
+        }
     )

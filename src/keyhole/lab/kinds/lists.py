@@ -15,12 +15,7 @@ from keyhole.data import QuerySet, read_letor
 from keyhole.errors import InvalidInput, check_choice, check_integer
 from keyhole.game.play import play
 from keyhole.game.stream import LetorStream
-from keyhole.lab.kinds.games import (
-    DATA_PREFIX,
-    DataMissing,
-    check_fields,
-    data_folder,
-)
+from keyhole.lab.inputs import DATA_PREFIX, DataMissing, check_fields, data_folder
 from keyhole.lab.results import Axes, Curve
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker

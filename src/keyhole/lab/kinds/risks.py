@@ -15,7 +15,7 @@ from keyhole.batch import Ball, Risk, average_weights, minimise
 from keyhole.batch.ranker import BatchRanker
 from keyhole.bounds import generalisation as bounds
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice, check_integer
-from keyhole.lab.kinds.games import check_fields
+from keyhole.lab.inputs import check_fields
 from keyhole.lab.results import Axes, Curve
 from keyhole.rankers.lists import Descent
 from keyhole.surrogates import Surrogate, surrogate

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import InvalidInput
-from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, check_fields, play_game
+from keyhole.lab.inputs import check_fields
+from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game
 from keyhole.lab.results import Axes, Curve
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import Game
