@@ -22,7 +22,7 @@ LINEAR = ("SumLoss", "InversionLoss", "DCG")
 
 
 def table_class(name: str, n_items: int, k: int, grades: int) -> str:  # noqa: PLR0911
-    """Return the class that the table of docs/learnability.md gives."""
+    """Return the class that the table of theory.md, section 3, gives (m=2 by its last remark)."""
     base, _, cut = name.partition("@")
     n, m = int(cut or n_items), n_items
     if base in ("Precision", "Recall") and n >= m:

@@ -25,7 +25,7 @@ _APART = 1e-6
 
 
 @dataclass(frozen=True)
-class Solution:
+class Minimum:
     """Weights, the objective there, and by how much at most it is above the least (``gap``)."""
 
     weights: FloatArray
@@ -42,10 +42,10 @@ def descend(
     gap_at: Callable[[FloatArray, FloatArray], float] | None,
     tolerance: Callable[[float], float],
     max_evaluations: int,
-) -> Solution:
+) -> Minimum:
     """Return where an objective is least, by spectral projected gradients.
 
-    ``gap_at`` bounds how far above the least a point is; without it (None) the solution is a point
+    ``gap_at`` bounds how far above the least a point is; without it (None) what is found is a point
     from which no gradient leads on.
     """
     value, gradient = objective(weights)
@@ -59,7 +59,7 @@ def descend(
         done = gap <= tolerance(value)
         if done or used >= max_evaluations:
             gap, weights, value = best
-            return Solution(weights, value, math.nan if gap_at is None else gap, used, done)
+            return Minimum(weights, value, math.nan if gap_at is None else gap, used, done)
         move = inside.project(weights - step * gradient) - weights
         slope = float(gradient @ move)
         length, limit = 1.0, max(recent)
@@ -81,12 +81,12 @@ def descend(
 
 def newton(
     objective: Objective,
-    found: Solution,
+    found: Minimum,
     ball: Ball,
     gap_at: Callable[[FloatArray, FloatArray], float],
     tolerance: Callable[[float], float],
     max_evaluations: int,
-) -> Solution:
+) -> Minimum:
     """Go on where features that hardly differ make plain descent slow.
 
     Each step goes to where a quadratic is least in the ball, made of gradients a little apart.
@@ -110,7 +110,7 @@ def newton(
         weights, value, gradient = trial, next_value, next_gradient
         gap = gap_at(weights, gradient)
         if gap < found.gap:
-            found = Solution(weights, value, gap, used, gap <= tolerance(value))
+            found = Minimum(weights, value, gap, used, gap <= tolerance(value))
         if found.converged:
             break
     return replace(found, n_evaluations=used)

@@ -43,8 +43,8 @@ class Mixture(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Whether two actions are neighbours.
+class ActionPair:
+    """Two actions, and whether they are neighbours.
 
     ``points``: two positive distributions on either side of the face, at both of which every
     action but those of ``between`` loses more; so the face between them has full dimension.
@@ -71,7 +71,7 @@ class Cells:
     --------
     >>> from keyhole.monitoring import Game
     >>> cells = Cells(Game.of("SumLoss", n_items=3, k=1).losses)
-    >>> len(cells.optimal), [verdict.second for verdict in cells.neighbours]
+    >>> len(cells.optimal), [pair.second for pair in cells.neighbours]
     (6, [1, 2])
     """
 
@@ -160,8 +160,8 @@ class Cells:
         return tuple(sorted(ends))
 
     @cached_property
-    def pairs(self) -> tuple[Verdict, ...]:
-        """The verdict on every pair of distinct Pareto-optimal actions.
+    def pairs(self) -> tuple[ActionPair, ...]:
+        """Every pair of distinct Pareto-optimal actions.
 
         In a ranking game the first of the pair is action 0: all others follow by relabelling.
         """
@@ -172,9 +172,9 @@ class Cells:
         )
 
     @cached_property
-    def neighbours(self) -> tuple[Verdict, ...]:
+    def neighbours(self) -> tuple[ActionPair, ...]:
         """The pairs that are neighbours."""
-        return tuple(verdict for verdict in self.pairs if verdict.are_neighbours)
+        return tuple(pair for pair in self.pairs if pair.are_neighbours)
 
     @property
     def n_neighbour_pairs(self) -> int:
@@ -182,21 +182,21 @@ class Cells:
         n_pairs = len(self.neighbours)
         return n_pairs * len(self.distinct) // 2 if self.losses.is_ranking else n_pairs
 
-    def _judge(self, first: int, second: int) -> Verdict:
+    def _judge(self, first: int, second: int) -> ActionPair:
         losses, between = self.losses, self.between(first, second)
         exchange = self._exchange(first, second)
         if exchange:
-            return Verdict(first, second, False, between, exchange=exchange)
+            return ActionPair(first, second, False, between, exchange=exchange)
         others = [other for other in self.distinct if other not in between]
         step = losses.matrix[first] - losses.matrix[second]
         margin = widest_margin(losses.matrix[others] - losses.matrix[first], on=step)
         if margin.size > _POSITIVE:
             points = self._sides(first, second, others, margin.point, margin.size)
-            return Verdict(
+            return ActionPair(
                 first, second, True, between, points, margin=margin.size, is_proof=bool(points)
             )
         third = self._mixture(first, others, margin, second)
-        return Verdict(
+        return ActionPair(
             first,
             second,
             False,

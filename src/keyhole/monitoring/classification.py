@@ -11,11 +11,11 @@ from keyhole.monitoring.certificates import certificate_for, certificate_of
 from keyhole.monitoring.games import (
     LARGEST_GAME,
     Game,
-    check_game,
+    check_ranking_game,
     check_size,
     is_enumerable,
 )
-from keyhole.monitoring.observability import CLASSES, Solution, cells_of, solve_game
+from keyhole.monitoring.observability import CLASSES, SolvedGame, cells_of, solve_game
 from keyhole.monitoring.programs import SciPyMissing
 from keyhole.monitoring.rules import rule_for
 
@@ -118,7 +118,7 @@ def classify(
     >>> classify("Precision@2", n_items=4, k=1).rate
     'T^(1/2)'
     """
-    judge = check_game(measure, n_items, k, grades)
+    judge = check_ranking_game(measure, n_items, k, grades)
     check_choice(method, "`method`", ("auto", "enumeration", "rule"))
     where = (judge.label, n_items, k, grades)
     if method == "enumeration":
@@ -174,7 +174,7 @@ def _by_enumeration(judge: Measure, n_items: int, k: int, grades: int) -> Classi
 
 
 def _answer(
-    solution: Solution, where: tuple[Any, Any, Any, Any], advice: tuple[str, ...]
+    solution: SolvedGame, where: tuple[Any, Any, Any, Any], advice: tuple[str, ...]
 ) -> Classification:
     losses = solution.game.losses
     margin = losses.nonzero_above / losses.tolerance if losses.tolerance else math.inf
@@ -191,7 +191,7 @@ def _answer(
     )
 
 
-def _reason(solution: Solution) -> str:
+def _reason(solution: SolvedGame) -> str:
     """Return one sentence on the computation behind an enumerated class."""
     game, offending, class_ = solution.game, solution.offending, solution.class_
     size = "{} actions and {} outcomes".format(*game.losses.matrix.shape)
@@ -234,7 +234,7 @@ def _advice(judge: Measure, n_items: int, k: int, grades: int, class_: str) -> t
         advice.append(f"Showing the top {better} would make it learnable at {rate}.")
     if class_ == "hopeless":
         for name in _OTHERS:
-            other = rule_for(check_game(name, n_items, k, grades), n_items, grades)
+            other = rule_for(check_ranking_game(name, n_items, k, grades), n_items, grades)
             if other is not None and _is_better(other.class_at(k), class_):
                 rate = RATES[other.class_at(k)]
                 advice.append(f"{name} is learnable at {rate} with the same feedback.")

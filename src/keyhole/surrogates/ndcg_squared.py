@@ -55,7 +55,7 @@ class NDCGSquared(Surrogate):
     -----
     Section 3.3.6 of [T16]: its risk is least at the mean of G(r) / Z, the order that NDCG is
     best at, so it is calibrated for NDCG. Dividing by Z couples all relevances: no top-k
-    feedback with k < m does (docs/learnability.md). A list without a relevant item has
+    feedback with k < m does (theory.md, section 3). A list without a relevant item has
     targets 0. Not Lipschitz unless scores are bounded; targets are at most 1.
 
     Examples
