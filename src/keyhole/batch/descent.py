@@ -89,7 +89,8 @@ def newton(
 ) -> Minimum:
     """Go on where features that hardly differ make plain descent slow.
 
-    Each step goes to where a quadratic is least in the ball, made of gradients a little apart.
+    Each step goes to where a quadratic is least in the ball. Its curvature comes from differences
+    of gradients at points a little apart.
     """
     weights, used = found.weights, found.n_evaluations
     value, gradient = objective(weights)
@@ -128,8 +129,9 @@ def _least_quadratic(
 ) -> FloatArray:
     """Return where the quadratic with this curvature, and this gradient at some weights, is least.
 
-    Outside the l2 ball that is on its surface, where a multiple of the weights is added to the
-    gradient; in the l1 ball it is descended to.
+    Where the least of the plane lies outside the l2 ball, that inside is on the surface: a
+    multiple of the identity is added to the curvature, found by bisection. In the l1 ball
+    the quadratic is descended.
     """
     sizes, axes = np.linalg.eigh(curvature)
     sizes = np.maximum(sizes, 1e-14 * max(float(sizes[-1]), 1e-300))

@@ -118,7 +118,7 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
-class _Bound:
+class _Theorem:
     """One bound: what it is called, what it asks for, and its value.
 
     ``value`` takes the problem, the constant of the loss that the bound asks for, and ``safe``.
@@ -179,7 +179,7 @@ def guarantees(problem: Problem, *, safe: bool = False) -> list[Guarantee]:
     >>> [row.name for row in found if row.value is None]
     ['descent, averaged, smooth loss', 'least mean loss, smooth loss']
     """
-    rows = [bound.on(problem, safe) for bound in _BOUNDS if problem.ball in bound.balls]
+    rows = [theorem.on(problem, safe) for theorem in _THEOREMS if problem.ball in theorem.balls]
     return sorted(rows, key=lambda row: math.inf if row.value is None else row.value)
 
 
@@ -251,36 +251,36 @@ _LEAST = "least mean loss in the ball"
 _STEEP = "a convex loss, Lipschitz"
 _ANY = "a Lipschitz, bounded loss, convex or not"
 
-_BOUNDS = (
-    _Bound(
+_THEOREMS = (
+    _Theorem(
         "descent, averaged", "Theorem 35", _AVERAGED, _STEEP, _descent,
         convex=True, in_expectation=True,
     ),
-    _Bound(
+    _Theorem(
         "descent, averaged, tight", "Theorem 35", _AVERAGED, _STEEP, partial(_descent, tight=True),
         convex=True, in_expectation=True,
     ),
-    _Bound(
+    _Theorem(
         "regularised", "Theorem 36", "least regularised mean loss, at the lambda of Theorem 36",
         _STEEP, _regularised, convex=True, in_expectation=True,
     ),
-    _Bound("least mean loss", "Theorem 38", _LEAST, _ANY, _in_l2_ball),
-    _Bound(
+    _Theorem("least mean loss", "Theorem 38", _LEAST, _ANY, _in_l2_ball),
+    _Theorem(
         "least mean loss, l1", "Theorem 40", "least mean loss in the l1 ball", _ANY, _in_l1_ball,
         balls=("l1",),
     ),
-    _Bound(
+    _Theorem(
         "descent, averaged, smooth loss", "Eq. 4.8",
         "one pass of gradient descent at the rate of Eq. 4.7, weights averaged",
         f"a convex loss, smooth, of at least 0; {_OPTIMUM}", _smooth_descent,
         constant="smoothness", convex=True, in_expectation=True, knows_optimum=True,
     ),
-    _Bound(
+    _Theorem(
         "least mean loss, smooth loss", "Theorem 44", _LEAST,
         f"a smooth, bounded loss of at least 0; {_OPTIMUM}", _smooth_least,
         constant="smoothness", knows_optimum=True,
     ),
-    _Bound(
+    _Theorem(
         "least mean loss, grows with lists", "Chapelle and Wu", _LEAST,
         "a Lipschitz loss (l2), bounded", _older, norm="l2",
     ),

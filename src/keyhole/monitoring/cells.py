@@ -31,10 +31,12 @@ _LIKELY = 1e-7
 
 
 class Mixture(NamedTuple):
-    """Actions that are as good as one action, or as a pair wherever both are optimal.
+    """A mixture of other actions that is as good as a first one, wherever a second is too.
 
-    Their mean loss by ``weights``, less the first's, plus ``slack`` (by outcome, never
-    negative), is ``slope`` times the first's loss less the second's (0 without a second).
+    Outcome by outcome, the mean loss of the actions by ``weights`` plus ``slack``, which is never
+    negative, equals the first's loss plus ``slope`` times (the first's loss less the second's).
+    So where first and second lose the same, the mixture loses no more than they do. Without a
+    second the slope is 0, and the mixture never loses more than the first.
     """
 
     weights: tuple[tuple[int, Fraction], ...]
@@ -207,11 +209,12 @@ class Cells:
         )
 
     def _exchange(self, first: int, second: int) -> tuple[int, ...]:
-        """Return items a, b whose exchange in ``first`` is optimal wherever the pair is.
+        """Return items a, b that can be exchanged in ``first`` wherever both are optimal, or none.
 
-        Where gains add up, both rankings sort the mean gains. If a precedes b in the first, in
-        positions of neighbouring weights, and b has the larger weight in the second, then a and
-        b have equal mean gains, and exchanging them in the first changes nothing.
+        Where gains add up, a ranking is optimal if it sorts the items by their mean gains. The
+        first ranking has a just before b (in positions of neighbouring weights), the second has
+        b before a. Where both are optimal a and b thus have equal mean gains, and the first with
+        the two exchanged is optimal as well: a third action, so the pair are no neighbours.
         """
         losses = self.losses
         if losses.measure is None or not losses.measure.is_linear(losses.grades == 2):

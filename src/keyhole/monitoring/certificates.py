@@ -114,7 +114,7 @@ class _Writer:
 
     def _local(self) -> dict[str, Any]:
         pairs = [self._pair(explanation) for explanation in self.solution.local]
-        apart = [self._apart(v) for v in self.cells.pairs if not v.are_neighbours]
+        apart = [self._apart(pair) for pair in self.cells.pairs if not pair.are_neighbours]
         face = self._face(self.cells.neighbours[0])
         return {"local": {"pairs": pairs, "apart": apart, "face": face, **self._inferior()}}
 

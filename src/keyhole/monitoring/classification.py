@@ -15,7 +15,7 @@ from keyhole.monitoring.games import (
     check_size,
     is_enumerable,
 )
-from keyhole.monitoring.observability import CLASSES, SolvedGame, cells_of, solve_game
+from keyhole.monitoring.observability import SolvedGame, cells_of, solve_game
 from keyhole.monitoring.programs import SciPyMissing
 from keyhole.monitoring.rules import rule_for
 
@@ -26,7 +26,10 @@ RATES = {
     "hopeless": "T",
     "unknown": "unknown",
 }
-"""How the regret of the best algorithm grows with the number of rounds T, by class."""
+"""How the regret of the best algorithm grows with the number of rounds T, by class.
+
+Classes are in the order of their difficulty.
+"""
 
 _QUICK = 2_000
 _OTHERS = ("DCG", "SumLoss", "PairwiseLoss")
@@ -221,7 +224,9 @@ def _name(game: Game, action: int) -> str:
 
 
 def _is_better(class_: str, than: str) -> bool:
-    return class_ != "unknown" and CLASSES.index(class_) < CLASSES.index(than)
+    """Return whether one known class is easier to learn in than another."""
+    order = list(RATES)
+    return class_ != "unknown" and order.index(class_) < order.index(than)
 
 
 def _advice(judge: Measure, n_items: int, k: int, grades: int, class_: str) -> tuple[str, ...]:

@@ -20,9 +20,6 @@ from keyhole.monitoring.elimination import Span
 from keyhole.monitoring.exact import Items
 from keyhole.monitoring.games import Game, Losses
 
-CLASSES = ("trivial", "local", "global", "hopeless")
-"""From the easiest to the hardest."""
-
 
 class Part(NamedTuple):
     """``shares`` (one per term) times an indicator that an action shows.
