@@ -21,7 +21,7 @@ from rich.table import Table
 from bench.mutants.operators import Mutant, mutants_of
 from bench.mutants.reach import Reach
 from bench.mutants.trees import Tree
-from bench.mutants.trial import LATE, Verdict, key_of, try_mutant
+from bench.mutants.trial import LATE, Fate, key_of, try_mutant
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,22 +61,24 @@ def sample(mutants: dict[str, list[Mutant]], n: int, seed: int) -> list[tuple[st
     return [chosen for chosen, _ in zip(in_turns(), range(n), strict=False)]
 
 
-def report(console: Console, verdicts: list[Verdict]) -> None:
+def report(console: Console, fates: list[Fate]) -> None:
     """Print the table of the packages, and who survived."""
     table = Table(title="Mutants")
     for name in ("package", "sampled", "killed", "timed out", "survived", "score"):
         table.add_column(name, justify="left" if name == "package" else "right")
-    packages = sorted({verdict.package for verdict in verdicts})
+    packages = sorted({fate.package for fate in fates})
     for package in [*packages, "all"]:
-        here = [v for v in verdicts if package in (v.package, "all")]
-        told, late = sum(v.told for v in here), sum(v.outcome == LATE for v in here)
+        here = [fate for fate in fates if package in (fate.package, "all")]
+        told = sum(fate.told for fate in here)
+        late = sum(fate.outcome == LATE for fate in here)
         counts = (len(here), told - late, late, len(here) - told)
         table.add_row(package, *map(str, counts), f"{told / max(1, len(here)):.1%}")
     console.print(table)
-    for verdict in sorted((v for v in verdicts if not v.told), key=lambda v: (v.path, v.line)):
-        place = f"{verdict.path}:{verdict.line}"
-        tests = f"{verdict.n_tests} tests" if verdict.n_tests else "no test"
-        line = f"{place} [{verdict.operator}, {tests}] {verdict.difference}"
+    survivors = [fate for fate in fates if not fate.told]
+    for fate in sorted(survivors, key=lambda fate: (fate.path, fate.line)):
+        place = f"{fate.path}:{fate.line}"
+        tests = f"{fate.n_tests} tests" if fate.n_tests else "no test"
+        line = f"{place} [{fate.operator}, {tests}] {fate.difference}"
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -104,8 +106,8 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
             for name, of in mutants.items()
         }
     drawn = sample(mutants, chosen.sample, chosen.seed)
-    verdicts = _try_all(console, drawn, reach, trees, store / "verdicts.jsonl", chosen.budget)
-    report(console, verdicts)
+    fates = _try_all(console, drawn, reach, trees, store / "verdicts.jsonl", chosen.budget)
+    report(console, fates)
     return 0
 
 
@@ -116,14 +118,14 @@ def _try_all(
     trees: list[Tree],
     store: Path,
     budget: float,
-) -> list[Verdict]:
+) -> list[Fate]:
     lines = store.read_text().splitlines() if store.exists() else []
-    known = {verdict.key: verdict for verdict in (Verdict(**json.loads(line)) for line in lines)}
+    known = {fate.key: fate for fate in (Fate(**json.loads(line)) for line in lines)}
     free: SimpleQueue[Tree] = SimpleQueue()
     for tree in trees:
         free.put(tree)
 
-    def judge(package: str, mutant: Mutant) -> Verdict:
+    def judge(package: str, mutant: Mutant) -> Fate:
         tests = reach.tests_for(mutant, budget)
         tree = free.get()
         try:
@@ -133,23 +135,23 @@ def _try_all(
         finally:
             free.put(tree)
 
-    verdicts = []
+    fates = []
     with ThreadPoolExecutor(len(trees)) as pool, store.open("a") as out:
         futures = [pool.submit(judge, *pair) for pair in drawn]
         try:
             for done, future in enumerate(as_completed(futures), 1):
-                verdict = future.result()
-                verdicts.append(verdict)
-                if verdict.key not in known:
-                    out.write(verdict.line_of_json())
+                fate = future.result()
+                fates.append(fate)
+                if fate.key not in known:
+                    out.write(fate.line_of_json())
                     out.flush()
-                told = f"{verdict.path}:{verdict.line} {verdict.outcome} in {verdict.seconds:g} s"
-                line = f"{done}/{len(drawn)} {told}: {verdict.difference}"
+                told = f"{fate.path}:{fate.line} {fate.outcome} in {fate.seconds:g} s"
+                line = f"{done}/{len(drawn)} {told}: {fate.difference}"
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return verdicts
+    return fates
 
 
 if __name__ == "__main__":

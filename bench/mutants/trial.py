@@ -19,7 +19,7 @@ _COMPILING = 4.0  # seconds that a test waits for compiled code, on average, if 
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Fate:
     """What became of a mutant, and the first test that told it."""
 
     key: str
@@ -39,7 +39,7 @@ class Verdict:
         return self.outcome in (KILLED, LATE)
 
     def line_of_json(self) -> str:
-        """Return the verdict as it is kept."""
+        """Return the fate as it is kept."""
         return json.dumps(asdict(self)) + "\n"
 
 
@@ -50,7 +50,7 @@ def key_of(mutant: Mutant, source: bytes, tests: Tests, folder: Path) -> str:
     return digest_of(repr((asdict(mutant), digest_of(source), parts)).encode())
 
 
-def try_mutant(mutant: Mutant, package: str, tests: Tests, budget: float, tree: Tree) -> Verdict:
+def try_mutant(mutant: Mutant, package: str, tests: Tests, budget: float, tree: Tree) -> Fate:
     """Run the tests of a mutant, in three turns, until one fails."""
     path = Path("src") / mutant.path
     source = (tree.folder / path).read_bytes()
@@ -68,7 +68,7 @@ def try_mutant(mutant: Mutant, package: str, tests: Tests, budget: float, tree: 
         raise RuntimeError(f"{by} must pass without mutants, but it fails.")
     seconds = round(time.perf_counter() - began, 1)
     about = (mutant.path, mutant.line, mutant.operator, mutant.difference(source))
-    return Verdict(key, package, *about, outcome, by, n_tests, seconds)
+    return Fate(key, package, *about, outcome, by, n_tests, seconds)
 
 
 def _run(tests: dict[str, float], tree: Tree, interpreted: bool, fresh: bool) -> tuple[str, str]:

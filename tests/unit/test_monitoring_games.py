@@ -160,7 +160,7 @@ def test_numbers_of_neighbours(name, n_items, n_pairs):
     cells = Cells(Game.of(name, n_items, 1).losses)
     assert cells.n_neighbour_pairs == n_pairs
     assert cells.is_proof
-    assert all(verdict.is_proof for verdict in cells.pairs)
+    assert all(pair.is_proof for pair in cells.pairs)
 
 
 def test_neighbours_in_sumloss_are_the_adjacent_swaps():

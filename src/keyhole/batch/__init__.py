@@ -3,6 +3,6 @@
 from keyhole.batch.averaging import Averaged, average_weights
 from keyhole.batch.ranker import BatchRanker
 from keyhole.batch.risk import Risk
-from keyhole.batch.solvers import Ball, Solution, minimise
+from keyhole.batch.solvers import Ball, Minimum, minimise
 
-__all__ = ["Averaged", "Ball", "BatchRanker", "Risk", "Solution", "average_weights", "minimise"]
+__all__ = ["Averaged", "Ball", "BatchRanker", "Minimum", "Risk", "average_weights", "minimise"]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from keyhole.batch.balls import Ball, Simplex
-from keyhole.batch.descent import MOST_INNER, Objective, Solution, descend
+from keyhole.batch.descent import MOST_INNER, Minimum, Objective, descend
 from keyhole.errors import FloatArray
 
 _MOST_CUTS = 400
@@ -122,7 +122,7 @@ def bundle(
     regularisation: float,
     tolerance: Callable[[float], float],
     max_evaluations: int,
-) -> Solution:
+) -> Minimum:
     """Return where a loss plus regularisation / 2 times a squared norm is least in a ball."""
 
     def held(weights: FloatArray) -> float:
@@ -142,7 +142,7 @@ def bundle(
         gap = max(value - bound, 0.0)
         done = gap <= tolerance(value)
         if done or used >= max_evaluations:
-            return Solution(centre, value, gap, used, done)
+            return Minimum(centre, value, gap, used, done)
         promised = value - model(weights) - held(weights)
         raw, gradient = loss(weights)
         found, used = raw + held(weights), used + 1

@@ -25,7 +25,7 @@ _APART = 1e-6
 
 
 @dataclass(frozen=True)
-class Solution:
+class Minimum:
     """Weights, the objective there, and by how much at most it is above the least (``gap``)."""
 
     weights: FloatArray
@@ -42,10 +42,10 @@ def descend(
     gap_at: Callable[[FloatArray, FloatArray], float] | None,
     tolerance: Callable[[float], float],
     max_evaluations: int,
-) -> Solution:
+) -> Minimum:
     """Return where an objective is least, by spectral projected gradients.
 
-    ``gap_at`` bounds how far above the least a point is; without it (None) the solution is a point
+    ``gap_at`` bounds how far above the least a point is; without it (None) what is found is a point
     from which no gradient leads on.
     """
     value, gradient = objective(weights)
@@ -59,7 +59,7 @@ def descend(
         done = gap <= tolerance(value)
         if done or used >= max_evaluations:
             gap, weights, value = best
-            return Solution(weights, value, math.nan if gap_at is None else gap, used, done)
+            return Minimum(weights, value, math.nan if gap_at is None else gap, used, done)
         move = inside.project(weights - step * gradient) - weights
         slope = float(gradient @ move)
         length, limit = 1.0, max(recent)
@@ -81,15 +81,16 @@ def descend(
 
 def newton(
     objective: Objective,
-    found: Solution,
+    found: Minimum,
     ball: Ball,
     gap_at: Callable[[FloatArray, FloatArray], float],
     tolerance: Callable[[float], float],
     max_evaluations: int,
-) -> Solution:
+) -> Minimum:
     """Go on where features that hardly differ make plain descent slow.
 
-    Each step goes to where a quadratic is least in the ball, made of gradients a little apart.
+    Each step goes to where a quadratic is least in the ball. Its curvature comes from differences
+    of gradients at points a little apart.
     """
     weights, used = found.weights, found.n_evaluations
     value, gradient = objective(weights)
@@ -110,7 +111,7 @@ def newton(
         weights, value, gradient = trial, next_value, next_gradient
         gap = gap_at(weights, gradient)
         if gap < found.gap:
-            found = Solution(weights, value, gap, used, gap <= tolerance(value))
+            found = Minimum(weights, value, gap, used, gap <= tolerance(value))
         if found.converged:
             break
     return replace(found, n_evaluations=used)
@@ -128,8 +129,9 @@ def _least_quadratic(
 ) -> FloatArray:
     """Return where the quadratic with this curvature, and this gradient at some weights, is least.
 
-    Outside the l2 ball that is on its surface, where a multiple of the weights is added to the
-    gradient; in the l1 ball it is descended to.
+    Where the least of the plane lies outside the l2 ball, that inside is on the surface: a
+    multiple of the identity is added to the curvature, found by bisection. In the l1 ball
+    the quadratic is descended.
     """
     sizes, axes = np.linalg.eigh(curvature)
     sizes = np.maximum(sizes, 1e-14 * max(float(sizes[-1]), 1e-300))

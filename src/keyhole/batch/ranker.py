@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from keyhole.batch.averaging import average_weights
 from keyhole.batch.risk import Risk
-from keyhole.batch.solvers import Ball, Solution, minimise
+from keyhole.batch.solvers import Ball, Minimum, minimise
 from keyhole.bounds import generalisation
 from keyhole.bounds.scorers import largest_row_norm
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice, check_number
@@ -21,7 +21,6 @@ from keyhole.surrogates import SmoothDCG, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 from keyhole.worlds.queries import Queries
 
-_METHODS = ("erm", "online")
 _THEORY = "theory"
 
 
@@ -105,18 +104,15 @@ class BatchRanker:
         """Learn from lists: documents ``X`` with grades ``y``, those of one group being a list."""
         order, starts = _lists(groups, len(_matrix(X)))
         risk = Risk(named_surrogate(self.surrogate), _matrix(X)[order], _grades(y, order), starts)
-        check_choice(self.method, "`method` of BatchRanker", _METHODS)
+        methods = {"erm": self._least, "online": self._average}
+        learn = methods[check_choice(self.method, "`method` of BatchRanker", methods)]
         ball = Ball(self.norm, math.inf if self.radius is None else self.radius)
         strength = self._strength(risk, ball)
-        solution = (
-            self._average(risk, ball, strength)
-            if self.method == "online"
-            else self._least(risk, ball, strength)
-        )
+        minimum = learn(risk, ball, strength)
         self.n_features_in_ = risk.n_features
-        self.coef_: FloatArray = solution.weights
-        self.objective_, self.gap_ = solution.value, solution.gap
-        self.n_evaluations_, self.regularisation_ = solution.n_evaluations, strength
+        self.coef_: FloatArray = minimum.weights
+        self.objective_, self.gap_ = minimum.value, minimum.gap
+        self.n_evaluations_, self.regularisation_ = minimum.n_evaluations, strength
         return self
 
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -162,7 +158,7 @@ class BatchRanker:
         steepness, norm = _steepness(risk, ball)
         return generalisation.best_regularisation(steepness, ball.radius, norm, risk.n_queries)
 
-    def _least(self, risk: Risk, ball: Ball, strength: float) -> Solution:
+    def _least(self, risk: Risk, ball: Ball, strength: float) -> Minimum:
         convex = risk.surrogate.is_convex
         smooth = risk.surrogate.smoothness(risk.n_items, max_grade=risk.max_grade) is not None
         start = None
@@ -180,14 +176,14 @@ class BatchRanker:
     def _solve(
         self, risk: Risk, ball: Ball, strength: float, smooth: bool, convex: bool,
         start: FloatArray | None,
-    ) -> Solution:  # fmt: skip
+    ) -> Minimum:  # fmt: skip
         return minimise(
             risk, risk.n_features, ball=ball, regularisation=strength, smooth=smooth,
             convex=convex, tolerance=self.tolerance, max_evaluations=self.max_evaluations,
             start=start,
         )  # fmt: skip
 
-    def _average(self, risk: Risk, ball: Ball, strength: float) -> Solution:
+    def _average(self, risk: Risk, ball: Ball, strength: float) -> Minimum:
         if ball.norm != "l2" or ball.radius == math.inf:
             raise InvalidInput('`method` "online" needs the l2 ball and a `radius`.')
         steepness, norm = _steepness(risk, ball)
@@ -198,7 +194,7 @@ class BatchRanker:
         )  # fmt: skip
         world = Queries(risk.features, risk.relevance, risk.starts)
         weights = average_weights(descent, world, rounds=risk.n_queries, seed=self.seed)
-        return Solution(weights, risk(weights)[0], math.nan, risk.n_queries, True)
+        return Minimum(weights, risk(weights)[0], math.nan, risk.n_queries, True)
 
     # ------------------------------------------------------------------ scikit-learn's conventions
 

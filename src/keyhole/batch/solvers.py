@@ -6,7 +6,7 @@ import numpy as np
 
 from keyhole.batch.balls import Ball
 from keyhole.batch.bundle import bundle
-from keyhole.batch.descent import Objective, Solution, descend, newton
+from keyhole.batch.descent import Minimum, Objective, descend, newton
 from keyhole.errors import FloatArray, InvalidInput, check_integer, check_number
 
 _FIRST = 500
@@ -14,7 +14,7 @@ _FIRST = 500
 _WIDEST = 2000
 """Weights up to which they are: each takes a gradient per weight."""
 
-__all__ = ["Ball", "Objective", "Solution", "minimise"]
+__all__ = ["Ball", "Minimum", "Objective", "minimise"]
 
 
 def minimise(
@@ -28,7 +28,7 @@ def minimise(
     tolerance: float = 1e-6,
     max_evaluations: int = 20_000,
     start: FloatArray | None = None,
-) -> Solution:
+) -> Minimum:
     """Return the least of a loss plus regularisation / 2 times the squared norm of the weights.
 
     Parameters
@@ -39,7 +39,7 @@ def minimise(
         Number of weights, where they may lie, and how strongly they are held back. Without a
         radius the regularisation must be above 0: there may be no least otherwise.
     smooth, convex
-        What is known of the loss. If it is not convex, the solution is a stationary point and its
+        What is known of the loss. If it is not convex, what is found is a stationary point and its
         gap NaN.
     tolerance
         The gap to stop at, relative to the value where that is above 1.

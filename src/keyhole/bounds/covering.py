@@ -34,8 +34,9 @@ def _checked(
 def l2_covering(
     scale: float, *, lipschitz: float, radius: float, norm: float, n_queries: int, n_items: int
 ) -> float:
-    """Return log2 of how many weights of the l2 ball are enough to be near all losses.
+    """Return log2 of how many weights of the l2 ball represent all of them to within ``scale``.
 
+    The losses of any weights on the n lists are then within ``scale`` of those of one of them:
     ceil(G^2 W^2 R^2 / scale^2) log2(2 m n + 1), Proposition 3.
 
     Examples
@@ -164,8 +165,9 @@ def local_scale(
 ) -> float:
     """Return C = 5 sqrt(3) W R sqrt(H log2(3 m n) / n) of Corollary 43.
 
-    ``safe``: sqrt(8) as much. Beside the ceilings, the source covers the losses near the best by
-    weights that need not be among those; to have them there halves the scale.
+    ``safe``: sqrt(8) times as much. A factor sqrt(2) puts the ceilings back. The other 2 is
+    for a gap in the source: it covers the weights of small loss by weights that may have a
+    large one, and choosing them among those of small loss halves the scale.
     """
     _checked(smoothness, radius, norm, 1.0, n_queries, n_items)
     size = 5.0 * math.sqrt(3.0 * smoothness * math.log2(3 * n_items * n_queries) / n_queries)

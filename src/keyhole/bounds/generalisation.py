@@ -70,8 +70,8 @@ def regularised_bound(lipschitz: float, radius: float, norm: float, n_queries: i
 def best_regularisation(lipschitz: float, radius: float, norm: float, n_queries: int) -> float:
     """Return lambda = sqrt((4 G^2 R^2 / n) / (W^2 / 2 + 4 W^2 / n)) of A14.
 
-    What is minimised is the mean loss plus lambda / 2 times the squared norm of the weights; of
-    the bound lambda W^2 / 2 + 4 (lambda W + G R)^2 / (lambda n) it makes the least.
+    What is minimised is the mean loss plus lambda / 2 times the squared norm of the weights. This
+    lambda makes the bound lambda W^2 / 2 + 4 (lambda W + G R)^2 / (lambda n) least.
 
     Examples
     --------
@@ -112,8 +112,8 @@ def uniform_deviation(
 ) -> float:
     """Return 2 Rademacher + 3 B sqrt(ln(2 / delta) / (2 n)), for all weights of the ball at once.
 
-    With the confidence, no expected loss exceeds the mean over the n lists by more. Complexities
-    are those of :mod:`keyhole.bounds.covering`.
+    With the confidence, the expected loss of no weights exceeds their mean loss over the n lists by
+    more than this. Complexities are those of :mod:`keyhole.bounds.covering`.
     """
     complexity = check_number(complexity, "`complexity`", at_least=0.0)
     n_queries = check_integer(n_queries, "`n_queries`", at_least=1)
@@ -125,8 +125,9 @@ def uniform_deviation(
 def erm_bound(complexity: float, loss_bound: float, n_queries: int, confidence: float) -> float:
     """Return the excess risk of the weights with the least mean loss (Theorems 38 and 40).
 
-    :func:`uniform_deviation` for half of the doubt, and for the other half what the mean loss of
-    the best weights can exceed their expected loss by (Hoeffding): B sqrt(ln(2 / delta) / (2 n)).
+    It is the sum of two deviations, each of which may fail with probability delta / 2: of all
+    weights at once (:func:`uniform_deviation`), and of the mean loss of the best weights above
+    their expected loss, at most B sqrt(ln(2 / delta) / (2 n)) by Hoeffding's inequality.
     """
     doubt = _doubt(confidence)
     above = uniform_deviation(complexity, loss_bound, n_queries, 1.0 - doubt / 2.0)
@@ -196,9 +197,10 @@ def fast_erm_bound(
 ) -> float:
     """Return the excess risk of the weights with the least mean loss, losses smooth (Theorem 44).
 
-    With half of the doubt each: :func:`largest_loss`, and that the best weights have a mean loss
-    of at most L + sqrt(4 r0 L) + 4 r0 (Bernstein). The source simplifies further, at the price of
-    the constants.
+    It rests on two statements, each of which may fail with probability delta / 2: that of
+    :func:`largest_loss`, and that the best weights have a mean loss of at most
+    L + sqrt(4 r0 L) + 4 r0, by Bernstein's inequality. The source simplifies further, and
+    has larger constants for it.
     """
     doubt = _doubt(confidence)
     optimal = check_number(optimal_loss, "`optimal_loss`", at_least=0.0)

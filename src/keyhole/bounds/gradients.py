@@ -8,7 +8,9 @@ gamma B T, and steps on estimates with E|z|^2 <= C / gamma cost
 U^2 / (2 eta) + eta C T / (2 gamma).
 """
 
+import itertools
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from keyhole.errors import check_choice, check_integer, check_number
@@ -36,14 +38,41 @@ class Settings(NamedTuple):
     bound: float
 
 
-_SURROGATES = ("squared", "ranksvm", "kl")
+class _Formulas(NamedTuple):
+    """C, and B where no score is larger than the second argument."""
+
+    constant: Callable[[ListSize], float]
+    worst_loss: Callable[[ListSize, float], float]
 
 
-def _checked(surrogate: str, size: ListSize) -> str:
+def _kl_worst(size: ListSize, score: float) -> float:
+    ends = itertools.product((0.0, size.max_grade), (-score, score))
+    return size.n_items * max(math.exp(r) * (r - s - 1.0) + math.exp(s) for r, s in ends)
+
+
+_SURROGATES = {
+    "squared": _Formulas(
+        lambda size: 4.0 * (size.n_items * size.row_norm * (size.max_score + size.max_grade)) ** 2,
+        lambda size, score: size.n_items * (score + size.max_grade) ** 2,
+    ),
+    "ranksvm": _Formulas(
+        lambda size: float((size.row_norm * size.n_items * (size.n_items - 1)) ** 2),
+        lambda size, score: size.n_items * (size.n_items - 1) // 2 * (1.0 + 2.0 * score),
+    ),
+    "kl": _Formulas(
+        lambda size: (
+            size.n_items * size.row_norm * math.exp(max(size.max_score, size.max_grade))
+        ) ** 2,
+        _kl_worst,
+    ),
+}  # fmt: skip
+
+
+def _formulas(surrogate: str, size: ListSize) -> _Formulas:
     check_integer(size.n_items, "`n_items`", at_least=1)
     for name in ("row_norm", "radius", "max_grade"):
         check_number(getattr(size, name), f"`{name}`", above=0.0)
-    return check_choice(surrogate, "surrogate of the regret bound", _SURROGATES)
+    return _SURROGATES[check_choice(surrogate, "surrogate of the regret bound", _SURROGATES)]
 
 
 def estimate_constant(surrogate: str, size: ListSize) -> float:
@@ -61,12 +90,7 @@ def estimate_constant(surrogate: str, size: ListSize) -> float:
     >>> estimate_constant("squared", size), estimate_constant("ranksvm", size)
     (14400.0, 8100.0)
     """
-    kind, (m, norm, _, grade) = _checked(surrogate, size), size
-    if kind == "squared":
-        return 4.0 * (m * norm * (size.max_score + grade)) ** 2
-    if kind == "ranksvm":
-        return float((norm * m * (m - 1)) ** 2)
-    return (m * norm * math.exp(max(size.max_score, grade))) ** 2
+    return _formulas(surrogate, size).constant(size)
 
 
 def worst_loss(surrogate: str, size: ListSize) -> float:
@@ -80,17 +104,7 @@ def worst_loss(surrogate: str, size: ListSize) -> float:
     >>> worst_loss("squared", size), worst_loss("ranksvm", size)
     (360.0, 225.0)
     """
-    kind, (m, _, _, grade) = _checked(surrogate, size), size
-    score = max(size.max_score, 1.0)
-    if kind == "squared":
-        return m * (score + grade) ** 2
-    if kind == "ranksvm":
-        n_pairs = m * (m - 1) // 2
-        return n_pairs * (1.0 + 2.0 * score)
-    corners = [
-        math.exp(r) * (r - s - 1.0) + math.exp(s) for r in (0.0, grade) for s in (-score, score)
-    ]
-    return m * max(corners)
+    return _formulas(surrogate, size).worst_loss(size, max(size.max_score, 1.0))
 
 
 def regret_bound(

@@ -117,6 +117,50 @@ class Guarantee:
     needs: str
 
 
+@dataclass(frozen=True)
+class _Theorem:
+    """One bound: what it is called, what it asks for, and its value.
+
+    ``value`` takes the problem, the constant of the loss that the bound asks for, and ``safe``.
+    """
+
+    name: str
+    source: str
+    learner: str
+    needs: str
+    value: Callable[[Problem, float, bool], float]
+    constant: str = "lipschitz"
+    norm: str = "linf"
+    convex: bool = False
+    in_expectation: bool = False
+    knows_optimum: bool = False
+    balls: tuple[str, ...] = BALLS
+
+    def lacks(self, problem: Problem) -> str:
+        """Return what a problem lacks for this bound, or nothing."""
+        loss = problem.loss
+        if self.convex and not loss.is_convex:
+            return f"a convex loss: {loss.name} is not"
+        if problem.constant(self.constant, self.norm) is None:
+            word = "Lipschitz" if self.constant == "lipschitz" else "smooth"
+            return f"a {word} loss: {loss.name} is not"
+        if self.constant == "smoothness" and not loss.is_nonnegative:
+            return f"a loss of at least 0: {loss.name} can be less"
+        if self.knows_optimum and problem.optimal_loss is None:
+            return _OPTIMUM
+        return ""
+
+    def on(self, problem: Problem, safe: bool) -> Guarantee:
+        """Return what this bound promises of a problem, or what is lacking."""
+        holds = _MEAN if self.in_expectation else f"with confidence {problem.confidence:g}"
+        about = (self.name, self.source, self.learner, holds)
+        lacking = self.lacks(problem)
+        if lacking:
+            return Guarantee(*about, None, lacking)
+        constant = problem.constant(self.constant, self.norm) or 0.0
+        return Guarantee(*about, self.value(problem, constant, safe), self.needs)
+
+
 def guarantees(problem: Problem, *, safe: bool = False) -> list[Guarantee]:
     """Return every bound of B11 on a problem, the smallest first, then those that do not apply.
 
@@ -135,7 +179,7 @@ def guarantees(problem: Problem, *, safe: bool = False) -> list[Guarantee]:
     >>> [row.name for row in found if row.value is None]
     ['descent, averaged, smooth loss', 'least mean loss, smooth loss']
     """
-    rows = [make(problem, safe) for make in _ROWS if make is not _l1 or problem.ball == "l1"]
+    rows = [theorem.on(problem, safe) for theorem in _THEOREMS if problem.ball in theorem.balls]
     return sorted(rows, key=lambda row: math.inf if row.value is None else row.value)
 
 
@@ -144,153 +188,100 @@ def smallest(found: list[Guarantee]) -> Guarantee | None:
     return found[0] if found and found[0].value is not None else None
 
 
-_MEAN = "in expectation"
-_CONVEX = "a convex loss"
-_KNOWN = "the loss of the best weights"
+# --------------------------------------------------------------------------- values of the bounds
 
 
-def _level(problem: Problem) -> str:
-    return f"with confidence {problem.confidence:g}"
+def _sizes(problem: Problem) -> tuple[float, float, int]:
+    """Return W, the largest Euclidean norm of a document, and n."""
+    return problem.radius, problem.euclidean_norm, problem.n_queries
 
 
-def _missing(problem: Problem, *, convex: bool, kind: str, norm: str = "linf") -> str:
-    """Return what a problem lacks, or nothing."""
-    if convex and not problem.loss.is_convex:
-        return f"{_CONVEX}: {problem.loss.name} is not"
-    if problem.constant(kind, norm) is None:
-        word = "Lipschitz" if kind == "lipschitz" else "smooth"
-        return f"a {word} loss: {problem.loss.name} is not"
-    if kind == "smoothness" and not problem.loss.is_nonnegative:
-        return f"a loss of at least 0: {problem.loss.name} can be less"
-    return ""
+def _descent(problem: Problem, lipschitz: float, _: bool, tight: bool = False) -> float:
+    return risk.descent_bound(lipschitz, *_sizes(problem), tight=tight)
 
 
-def _row(
-    problem: Problem, names: tuple[str, str, str, str], needs: str, missing: str,
-    value: Callable[[], float],
-) -> Guarantee:  # fmt: skip
-    if missing:
-        return Guarantee(*names, None, missing)
-    return Guarantee(*names, value(), needs)
+def _regularised(problem: Problem, lipschitz: float, _: bool) -> float:
+    return risk.regularised_bound(lipschitz, *_sizes(problem))
 
 
-def _descent(problem: Problem, safe: bool, tight: bool = False) -> Guarantee:
-    name = "descent, averaged, tight" if tight else "descent, averaged"
-    names = (name, "Theorem 35", "one pass of gradient descent, weights averaged", _MEAN)
-    lipschitz = problem.constant("lipschitz")
-    return _row(
-        problem, names, f"{_CONVEX}, Lipschitz", _missing(problem, convex=True, kind="lipschitz"),
-        lambda: risk.descent_bound(
-            lipschitz or 0.0, problem.radius, problem.euclidean_norm, problem.n_queries, tight=tight
-        ),
+def _in_l2_ball(problem: Problem, lipschitz: float, safe: bool) -> float:
+    complexity = covering.l2_complexity(
+        lipschitz=lipschitz, radius=problem.radius, norm=problem.euclidean_norm,
+        loss_bound=problem.range, n_queries=problem.n_queries, n_items=problem.n_items, safe=safe,
+    )  # fmt: skip
+    return risk.erm_bound(complexity, problem.range, problem.n_queries, problem.confidence)
+
+
+def _in_l1_ball(problem: Problem, lipschitz: float, safe: bool) -> float:
+    complexity = covering.l1_complexity(
+        lipschitz=lipschitz, radius=problem.radius, norm=problem.norm, loss_bound=problem.range,
+        n_queries=problem.n_queries, n_items=problem.n_items, n_features=problem.n_features or 1,
+        safe=safe,
+    )  # fmt: skip
+    return risk.erm_bound(complexity, problem.range, problem.n_queries, problem.confidence)
+
+
+def _smooth_descent(problem: Problem, smoothness: float, _: bool) -> float:
+    return risk.smooth_descent_bound(smoothness, *_sizes(problem), problem.optimal_loss or 0.0)
+
+
+def _smooth_least(problem: Problem, smoothness: float, safe: bool) -> float:
+    scale = covering.local_scale(
+        smoothness=smoothness, radius=problem.radius, norm=problem.euclidean_norm,
+        n_queries=problem.n_queries, n_items=problem.n_items, safe=safe,
+    )  # fmt: skip
+    return risk.fast_erm_bound(
+        covering.fixed_point(scale, problem.range), problem.range, problem.n_queries,
+        problem.confidence, problem.optimal_loss or 0.0,
     )  # fmt: skip
 
 
-def _regularised(problem: Problem, safe: bool) -> Guarantee:
-    names = (
-        "regularised",
-        "Theorem 36",
-        "least regularised mean loss, at the lambda of Theorem 36",
-        _MEAN,
+def _older(problem: Problem, lipschitz: float, _: bool) -> float:
+    return risk.older_bound(
+        lipschitz, *_sizes(problem), problem.n_items, problem.confidence, loss_bound=problem.range
     )
-    lipschitz = problem.constant("lipschitz")
-    return _row(
-        problem, names, f"{_CONVEX}, Lipschitz", _missing(problem, convex=True, kind="lipschitz"),
-        lambda: risk.regularised_bound(
-            lipschitz or 0.0, problem.radius, problem.euclidean_norm, problem.n_queries
-        ),
-    )  # fmt: skip
 
 
-def _l2(problem: Problem, safe: bool) -> Guarantee:
-    names = ("least mean loss", "Theorem 38", "least mean loss in the ball", _level(problem))
-    return _row(
-        problem, names, "a Lipschitz, bounded loss, convex or not",
-        _missing(problem, convex=False, kind="lipschitz"),
-        lambda: risk.erm_bound(
-            covering.l2_complexity(
-                lipschitz=problem.constant("lipschitz") or 0.0, radius=problem.radius,
-                norm=problem.euclidean_norm, loss_bound=problem.range,
-                n_queries=problem.n_queries, n_items=problem.n_items, safe=safe,
-            ),
-            problem.range, problem.n_queries, problem.confidence,
-        ),
-    )  # fmt: skip
+# --------------------------------------------------------------------------- the table
 
+_MEAN = "in expectation"
+_OPTIMUM = "the loss of the best weights"
+_AVERAGED = "one pass of gradient descent, weights averaged"
+_LEAST = "least mean loss in the ball"
+_STEEP = "a convex loss, Lipschitz"
+_ANY = "a Lipschitz, bounded loss, convex or not"
 
-def _l1(problem: Problem, safe: bool) -> Guarantee:
-    names = ("least mean loss, l1", "Theorem 40", "least mean loss in the l1 ball", _level(problem))
-    return _row(
-        problem, names, "a Lipschitz, bounded loss, convex or not",
-        _missing(problem, convex=False, kind="lipschitz"),
-        lambda: risk.erm_bound(
-            covering.l1_complexity(
-                lipschitz=problem.constant("lipschitz") or 0.0, radius=problem.radius,
-                norm=problem.norm, loss_bound=problem.range, n_queries=problem.n_queries,
-                n_items=problem.n_items, n_features=problem.n_features or 1, safe=safe,
-            ),
-            problem.range, problem.n_queries, problem.confidence,
-        ),
-    )  # fmt: skip
-
-
-def _smooth_descent(problem: Problem, safe: bool) -> Guarantee:
-    learner = "one pass of gradient descent at the rate of Eq. 4.7, weights averaged"
-    names = ("descent, averaged, smooth loss", "Eq. 4.8", learner, _MEAN)
-    missing = _missing(problem, convex=True, kind="smoothness")
-    return _row(
-        problem, names, f"{_CONVEX}, smooth, of at least 0; {_KNOWN}",
-        missing or _not_told(problem),
-        lambda: risk.smooth_descent_bound(
-            problem.constant("smoothness") or 0.0, problem.radius, problem.euclidean_norm,
-            problem.n_queries, problem.optimal_loss or 0.0,
-        ),
-    )  # fmt: skip
-
-
-def _smooth_erm(problem: Problem, safe: bool) -> Guarantee:
-    names = ("least mean loss, smooth loss", "Theorem 44", "least mean loss in the ball",
-             _level(problem))  # fmt: skip
-
-    def value() -> float:
-        scale = covering.local_scale(
-            smoothness=problem.constant("smoothness") or 0.0, radius=problem.radius,
-            norm=problem.euclidean_norm, n_queries=problem.n_queries, n_items=problem.n_items,
-            safe=safe,
-        )  # fmt: skip
-        return risk.fast_erm_bound(
-            covering.fixed_point(scale, problem.range), problem.range, problem.n_queries,
-            problem.confidence, problem.optimal_loss or 0.0,
-        )  # fmt: skip
-
-    missing = _missing(problem, convex=False, kind="smoothness") or _not_told(problem)
-    return _row(problem, names, f"a smooth, bounded loss of at least 0; {_KNOWN}", missing, value)
-
-
-def _not_told(problem: Problem) -> str:
-    return "" if problem.optimal_loss is not None else _KNOWN
-
-
-def _older(problem: Problem, safe: bool) -> Guarantee:
-    names = ("least mean loss, grows with lists", "Chapelle and Wu", "least mean loss in the ball",
-             _level(problem))  # fmt: skip
-    return _row(
-        problem, names, "a Lipschitz loss (l2), bounded",
-        _missing(problem, convex=False, kind="lipschitz", norm="l2"),
-        lambda: risk.older_bound(
-            problem.constant("lipschitz", "l2") or 0.0, problem.radius, problem.euclidean_norm,
-            problem.n_queries, problem.n_items, problem.confidence, loss_bound=problem.range,
-        ),
-    )  # fmt: skip
-
-
-_ROWS: tuple[Callable[[Problem, bool], Guarantee], ...] = (
-    _descent,
-    partial(_descent, tight=True),
-    _regularised,
-    _l2,
-    _l1,
-    _smooth_descent,
-    _smooth_erm,
-    _older,
-)
+_THEOREMS = (
+    _Theorem(
+        "descent, averaged", "Theorem 35", _AVERAGED, _STEEP, _descent,
+        convex=True, in_expectation=True,
+    ),
+    _Theorem(
+        "descent, averaged, tight", "Theorem 35", _AVERAGED, _STEEP, partial(_descent, tight=True),
+        convex=True, in_expectation=True,
+    ),
+    _Theorem(
+        "regularised", "Theorem 36", "least regularised mean loss, at the lambda of Theorem 36",
+        _STEEP, _regularised, convex=True, in_expectation=True,
+    ),
+    _Theorem("least mean loss", "Theorem 38", _LEAST, _ANY, _in_l2_ball),
+    _Theorem(
+        "least mean loss, l1", "Theorem 40", "least mean loss in the l1 ball", _ANY, _in_l1_ball,
+        balls=("l1",),
+    ),
+    _Theorem(
+        "descent, averaged, smooth loss", "Eq. 4.8",
+        "one pass of gradient descent at the rate of Eq. 4.7, weights averaged",
+        f"a convex loss, smooth, of at least 0; {_OPTIMUM}", _smooth_descent,
+        constant="smoothness", convex=True, in_expectation=True, knows_optimum=True,
+    ),
+    _Theorem(
+        "least mean loss, smooth loss", "Theorem 44", _LEAST,
+        f"a smooth, bounded loss of at least 0; {_OPTIMUM}", _smooth_least,
+        constant="smoothness", knows_optimum=True,
+    ),
+    _Theorem(
+        "least mean loss, grows with lists", "Chapelle and Wu", _LEAST,
+        "a Lipschitz loss (l2), bounded", _older, norm="l2",
+    ),
+)  # fmt: skip

@@ -160,7 +160,7 @@ def defeated_rounds(row_norm: float, margin: float, *, tight: bool = False) -> i
     row_norm = check_number(row_norm, "`row_norm`", above=0.0)
     margin = check_number(margin, "`margin`", above=0.0)
     ratio = (4.0 if tight else 1.0) * (row_norm / margin) ** 2
-    return math.floor(ratio * (1.0 + 1e-12))  # 0.1 and 0.2 are not what they seem
+    return math.floor(ratio * (1.0 + 1e-12))  # floats of 0.2 / 0.1 may fall short
 
 
 def unavoidable_loss(

@@ -92,10 +92,10 @@ def atlas_command(
             sys.stdout.write(to_json(_record(atlas)))
         else:
             _print_atlas(atlas, out)
-    for cell in atlas.disputed:
+    for entry in atlas.disputed:
         ERR.print(
-            f"Disagreement: {cell.measure} on {cell.items} items with {cell.grades} grades and the "
-            f"top {cell.top} shown is {cell.class_} by enumeration, {cell.by_rule} by rule.",
+            f"Disagreement: {entry.measure} on {entry.items} items with {entry.grades} grades and "
+            f"the top {entry.top} shown is {entry.class_} by enumeration, {entry.by_rule} by rule.",
             soft_wrap=True,
         )
     if atlas.disputed:
@@ -105,7 +105,7 @@ def atlas_command(
 def _record(atlas: maps.Atlas) -> dict[str, Any]:
     return {
         "cells": [
-            {**asdict(cell), "class": cell.class_, "rate": cell.rate} for cell in atlas.cells
+            {**asdict(entry), "class": entry.class_, "rate": entry.rate} for entry in atlas.entries
         ],
         "resumed": atlas.n_resumed,
         "disagreements": len(atlas.disputed),
@@ -114,8 +114,8 @@ def _record(atlas: maps.Atlas) -> dict[str, Any]:
 
 
 def _print_atlas(atlas: maps.Atlas, folder: Path) -> None:
-    n_both = sum(c.source == "enumeration" and c.by_rule != "unknown" for c in atlas.cells)
-    sources = [cell.source for cell in atlas.cells]
+    n_both = sum(c.source == "enumeration" and c.by_rule != "unknown" for c in atlas.entries)
+    sources = [entry.source for entry in atlas.entries]
     OUT.print(
         f"{len(sources)} games: {sources.count('enumeration')} enumerated, {sources.count('rule')} "
         f"by rule, {sources.count(None)} not known; {atlas.n_resumed} finished before. Of "

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keyhole.data.ratings_csv import Layout, read_cells
+from keyhole.data.ratings_csv import Layout, read_fields
 from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
 
 MISSING_RULES = ("error", "drop")
@@ -48,11 +48,11 @@ def read_ratings(
         Each person chooses this many items, their highest rated (ties: the leftmost).
         Without any of the three the ratings themselves are the relevance.
     missing
-        What to do about people with a rating that is missing (an empty cell, NA, NaN, null and
+        What to do about people with a rating that is missing (an empty field, NA, NaN, null and
         the like): ``error`` or ``drop`` them.
     delimiter
-        The character between cells; by default the comma, semicolon or tab by which all rows
-        have the same number of cells.
+        The character between fields; by default the comma, semicolon or tab by which all rows
+        have the same number of fields.
     decimal
         ``.`` or ``,`` within numbers.
     header
@@ -67,7 +67,7 @@ def read_ratings(
         raise InvalidInput("At most one of `threshold`, `grades` and `n_chosen` can be given.")
     check_choice(missing, "`missing`", MISSING_RULES)
     layout = Layout(delimiter, decimal, header, index)
-    names, rows, has_index = read_cells(path, layout)
+    names, rows, has_index = read_fields(path, layout)
     values: list[list[float]] = []
     n_dropped = 0
     for line, row in rows:
@@ -100,22 +100,22 @@ def _numbers(
 ) -> list[float]:
     """Return the ratings of a person, NaN where one is missing."""
     numbers = []
-    for name, cell in zip(names, row, strict=True):
-        number = layout.number(cell)
+    for name, field in zip(names, row, strict=True):
+        number = layout.number(field)
         if number is None:
             raise InvalidInput(
                 f"{path}, line {line}, column {name!r}: a rating must be a number, got "
-                f"{cell!r}{_hint(name, cell, names)}."
+                f"{field!r}{_hint(name, field, names)}."
             )
         numbers.append(number)
     return numbers
 
 
-def _hint(name: str, cell: str, names: tuple[str, ...]) -> str:
-    """Return which option may help with a cell that is no number."""
+def _hint(name: str, field: str, names: tuple[str, ...]) -> str:
+    """Return which option may help with a field that is no number."""
     if len(names) == 1:
         return "; `delimiter` says what is between cells"
-    if "," in cell:
+    if "," in field:
         return "; decimal=',' reads decimal commas (keyhole play: --set world.decimal=,)"
     if name == names[0]:
         return "; index=True leaves the first column out (keyhole play: --set world.index=true)"

@@ -1,4 +1,4 @@
-"""The cells of a CSV file of people by items: what separates them, and which are ratings.
+"""The fields of a CSV file of people by items: what separates them, and which are ratings.
 
 Whatever can be meant in two ways is refused with a sentence that names the option which decides.
 """
@@ -49,26 +49,26 @@ class Layout:
                     f"`{name}` must be true, false or not given, got {getattr(self, name)!r}."
                 )
 
-    def number(self, cell: str) -> float | None:
-        """Return the number in a cell, NaN if it is missing, None if there is no finite number."""
-        if cell.lower() in _MISSING:
+    def number(self, field: str) -> float | None:
+        """Return the number in a field, NaN if it is missing, None if there is no finite number."""
+        if field.lower() in _MISSING:
             return math.nan
         if self.decimal == ",":
-            cell = cell.replace(".", "_").replace(",", ".")
+            field = field.replace(".", "_").replace(",", ".")
         try:
-            value = float(cell) if cell.isascii() and "_" not in cell else math.inf
+            value = float(field) if field.isascii() and "_" not in field else math.inf
         except ValueError:
             return None
         return value if math.isfinite(value) else None
 
-    def is_number(self, cell: str) -> bool:
-        """Return whether there is a number in a cell, and it is not missing."""
-        value = self.number(cell)
+    def is_number(self, field: str) -> bool:
+        """Return whether there is a number in a field, and it is not missing."""
+        value = self.number(field)
         return value is not None and not math.isnan(value)
 
 
-class Cells(NamedTuple):
-    """The names of items, and the cells of every person with the number of their line."""
+class Fields(NamedTuple):
+    """The names of items, and the fields of every person with the number of their line."""
 
     names: tuple[str, ...]
     rows: list[tuple[int, list[str]]]
@@ -79,8 +79,8 @@ def _choose(option: str) -> str:
     return f"`{option}` decides (keyhole play: --set world.{option}=true or false)"
 
 
-def read_cells(path: Path, layout: Layout) -> Cells:
-    """Read the cells of a file, or raise with a sentence."""
+def read_fields(path: Path, layout: Layout) -> Fields:
+    """Read the fields of a file, or raise with a sentence."""
     text = decoded(path, read_unpacked(path, "CSV"), "CSV")
     delimiter = layout.delimiter or _delimiter(path, text)
     rows = list(_rows(path, text, delimiter))
@@ -107,17 +107,17 @@ def read_cells(path: Path, layout: Layout) -> Cells:
         names = names[1:] if has_header else names[:-1]
         rows = [(number, row[1:]) for number, row in rows]
     _check_names(path, line, names)
-    return Cells(names, rows, has_index)
+    return Fields(names, rows, has_index)
 
 
 def _rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Give the lines that are not blank, their cells stripped; any line end will do."""
+    """Give the lines that are not blank, their fields stripped; any line end will do."""
     lines = io.StringIO(text, newline=None)
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)
     try:
         for row in reader:
             if row:
-                yield reader.line_num, [cell.strip() for cell in row]
+                yield reader.line_num, [field.strip() for field in row]
     except csv.Error as error:
         raise InvalidInput(
             f"{path}, line {reader.line_num}: cells must be readable as CSV: {error}."
@@ -125,7 +125,7 @@ def _rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str
 
 
 def _delimiter(path: Path, text: str) -> str:
-    """Return what separates the cells: all rows must have equally many of them."""
+    """Return what separates the fields: all rows must have equally many of them."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     found = [delimiter for delimiter in _DELIMITERS if delimiter in first]
     if len(found) > 1:
@@ -148,13 +148,13 @@ def _is_even(path: Path, text: str, delimiter: str) -> bool:
 
 
 def _has_header(path: Path, row: tuple[int, list[str]], layout: Layout) -> bool:
-    """Return True if no cell of the first row is a number."""
-    line, cells = row
-    for cell in cells:
-        if layout.is_number(cell):
+    """Return True if no field of the first row is a number."""
+    line, fields = row
+    for field in fields:
+        if layout.is_number(field):
             raise InvalidInput(
                 f"{path}, line {line}: the first row must be a header that names the items, got "
-                f"{cell!r}, which may be a name or a rating: {_choose('header')}."
+                f"{field!r}, which may be a name or a rating: {_choose('header')}."
             )
     return True
 
@@ -167,7 +167,9 @@ def _has_index(
         return False
     if name in ("", _PANDAS_INDEX):
         return True
-    if len(set(column)) == len(column) > 1 and all(layout.number(cell) is None for cell in column):
+    if len(set(column)) == len(column) > 1 and all(
+        layout.number(field) is None for field in column
+    ):
         return True
     why = "its name" if name is not None and _PEOPLE.fullmatch(name) else ""
     why = why or ("its numbers, one higher in every row" if _is_numbered(column) else "")

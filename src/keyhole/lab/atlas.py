@@ -13,7 +13,7 @@ from keyhole.errors import InvalidInput
 from keyhole.lab.store import Store
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import RATES, Game, rule_for, solve_game
-from keyhole.monitoring.games import check_game, is_enumerable
+from keyhole.monitoring.games import check_ranking_game, is_enumerable
 from keyhole.monitoring.hopeless import best_witness
 from keyhole.threads import n_cores
 
@@ -23,7 +23,7 @@ MEASURES = (
 )  # fmt: skip
 """Measures of the atlas where none are named."""
 SHORT = {"T": "T", "T^(2/3)": "T^2/3", "T^(1/2)": "T^1/2", "0": "0", "unknown": "?"}
-"""Rates as cells show them."""
+"""Rates as tables and figures show them."""
 
 # Most rankings times relevance vectors: five items of three grades take seconds, six of two
 # minutes. The linear programs behind a constant take longer still.
@@ -32,12 +32,12 @@ _WITH_CONSTANTS = 4_000
 _MOST_ACROSS = 150
 
 Done = Callable[[int], None]
-"""Called with the number of cells just finished."""
+"""Called with the number of entries just finished."""
 
 
 @dataclass(frozen=True, order=True)
 class Column:
-    """A measure on lists of one length and number of grades: a cell for each k."""
+    """A measure on lists of one length and number of grades: an entry for each k."""
 
     measure: str
     items: int
@@ -45,7 +45,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Cell:
+class Entry:
     """The class of one game.
 
     ``by_rule`` is what the rule says, whatever the source; ``constant`` is the regret per
@@ -75,15 +75,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Atlas:
-    """All cells, and how many of them were finished before."""
+    """All entries, and how many of them were finished before."""
 
-    cells: tuple[Cell, ...]
+    entries: tuple[Entry, ...]
     n_resumed: int = 0
 
     @property
-    def disputed(self) -> list[Cell]:
-        """Cells where a rule and enumeration disagree."""
-        return [cell for cell in self.cells if cell.is_disputed]
+    def disputed(self) -> list[Entry]:
+        """Entries where a rule and enumeration disagree."""
+        return [entry for entry in self.entries if entry.is_disputed]
 
 
 def columns_of(
@@ -97,40 +97,40 @@ def columns_of(
         )
     found = [Column(*each) for each in itertools.product(measures, items, grades)]
     for column in found:
-        check_game(column.measure, column.items, 1, column.grades)
+        check_ranking_game(column.measure, column.items, 1, column.grades)
     return list(dict.fromkeys(found))
 
 
-def fill_column(column: Column) -> list[Cell]:
+def fill_column(column: Column) -> list[Entry]:
     """Classify the games of a column: by enumeration if they are small, otherwise by rule.
 
     Examples
     --------
-    >>> [cell.rate for cell in fill_column(Column("NDCG", 1000, 2))][-3:]
+    >>> [entry.rate for entry in fill_column(Column("NDCG", 1000, 2))][-3:]
     ['T', 'T^(2/3)', 'T^(1/2)']
     """
     name, n_items, grades = astuple(column)
     rule = rule_for(named_measure(name), n_items, grades)
-    cells = []
+    entries = []
     for k in range(1, n_items + 1):
         by_rule = "unknown" if rule is None else rule.class_at(k)
-        cell = Cell(name, n_items, k, grades, by_rule, None, False, None, by_rule)
+        entry = Entry(name, n_items, k, grades, by_rule, None, False, None, by_rule)
         if is_enumerable(n_items, grades, _ENUMERATED):
-            cell = _enumerated(cell)
+            entry = _enumerated(entry)
         elif by_rule != "unknown":
-            cell = replace(cell, source="rule", exact=True)
-        cells.append(cell)
-    return cells
+            entry = replace(entry, source="rule", exact=True)
+        entries.append(entry)
+    return entries
 
 
-def _enumerated(cell: Cell) -> Cell:
-    solution = solve_game(Game.of(cell.measure, cell.items, cell.top, cell.grades))
+def _enumerated(entry: Entry) -> Entry:
+    solution = solve_game(Game.of(entry.measure, entry.items, entry.top, entry.grades))
     constant = None
-    if solution.class_ == "hopeless" and is_enumerable(cell.items, cell.grades, _WITH_CONSTANTS):
+    if solution.class_ == "hopeless" and is_enumerable(entry.items, entry.grades, _WITH_CONSTANTS):
         witness = best_witness(solution.game)
         constant = None if witness is None else float(witness.constant)
     return replace(
-        cell,
+        entry,
         class_=solution.class_,
         source="enumeration",
         exact=solution.is_exact,
@@ -144,25 +144,25 @@ def _enumerated(cell: Cell) -> Cell:
 def make_atlas(
     columns: Sequence[Column], folder: Path, done: Done | None = None, workers: int | None = None
 ) -> Atlas:
-    """Return the cells of all columns, made on all cores and kept in ``folder`` as they finish."""
+    """Return all columns, made on all cores and kept in ``folder`` as they finish."""
     store = Store(folder)
     found = {column: store.load(asdict(column)) for column in columns}
     finished = {
-        column: [Cell(**fields) for fields in kept]
+        column: [Entry(**fields) for fields in kept]
         for column, kept in found.items()
         if kept is not None
     }
-    n_resumed = sum(len(cells) for cells in finished.values())
+    n_resumed = sum(len(entries) for entries in finished.values())
     if done is not None:
         done(n_resumed)
     # The longest first, so that no core is left alone with one of them at the end.
     missing = sorted((c for c in columns if c not in finished), key=_size, reverse=True)
-    for column, cells in _filled(missing, workers or n_cores()):
-        store.save(asdict(column), [asdict(cell) for cell in cells])
-        finished[column] = cells
+    for column, entries in _filled(missing, workers or n_cores()):
+        store.save(asdict(column), [asdict(entry) for entry in entries])
+        finished[column] = entries
         if done is not None:
-            done(len(cells))
-    return Atlas(tuple(cell for column in columns for cell in finished[column]), n_resumed)
+            done(len(entries))
+    return Atlas(tuple(entry for column in columns for entry in finished[column]), n_resumed)
 
 
 def _size(column: Column) -> float:
@@ -170,7 +170,7 @@ def _size(column: Column) -> float:
     return (column.grades * column.items) ** column.items if small else 0
 
 
-def _filled(columns: list[Column], workers: int) -> Iterator[tuple[Column, list[Cell]]]:
+def _filled(columns: list[Column], workers: int) -> Iterator[tuple[Column, list[Entry]]]:
     if workers == 1 or sum(_size(column) > 0 for column in columns) <= 1:
         yield from ((column, fill_column(column)) for column in columns)
         return
@@ -179,7 +179,7 @@ def _filled(columns: list[Column], workers: int) -> Iterator[tuple[Column, list[
         yield from pool.imap_unordered(_fill, columns)
 
 
-def _fill(column: Column) -> tuple[Column, list[Cell]]:
+def _fill(column: Column) -> tuple[Column, list[Entry]]:
     return column, fill_column(column)
 
 
@@ -192,16 +192,16 @@ def _leave_interrupts() -> None:
 
 
 def atlas_csv(atlas: Atlas) -> bytes:
-    """Return all cells as CSV."""
+    """Return all entries as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    heads = [field.name.rstrip("_") for field in fields(Cell)]
+    heads = [field.name.rstrip("_") for field in fields(Entry)]
     heads.insert(heads.index("source"), "rate")
     heads.remove("by_rule")
     writer.writerow(heads)
-    for cell in atlas.cells:
-        values = {**asdict(cell), "class": cell.class_, "rate": cell.rate}
-        values["exact"] = str(cell.exact).lower()
+    for entry in atlas.entries:
+        values = {**asdict(entry), "class": entry.class_, "rate": entry.rate}
+        values["exact"] = str(entry.exact).lower()
         writer.writerow(["" if values[head] is None else values[head] for head in heads])
     return text.getvalue().encode()
 
@@ -220,13 +220,13 @@ def atlas_markdown(atlas: Atlas) -> str:
     <BLANKLINE>
     """
     rows: dict[tuple[int, str, int], list[str]] = {}
-    for cell in atlas.cells:
-        key = (cell.grades, cell.measure, cell.items)
-        rows.setdefault(key, []).append(SHORT[cell.rate])
-    measures = list(dict.fromkeys(cell.measure for cell in atlas.cells))
-    items = sorted({cell.items for cell in atlas.cells})
+    for entry in atlas.entries:
+        key = (entry.grades, entry.measure, entry.items)
+        rows.setdefault(key, []).append(SHORT[entry.rate])
+    measures = list(dict.fromkeys(entry.measure for entry in atlas.entries))
+    items = sorted({entry.items for entry in atlas.entries})
     parts = []
-    for grades in sorted({cell.grades for cell in atlas.cells}):
+    for grades in sorted({entry.grades for entry in atlas.entries}):
         lines = [
             f"{grades_in_words(grades)}:\n",
             f"| measure | {' | '.join(f'm = {m}' for m in items)} |",

@@ -31,10 +31,12 @@ _LIKELY = 1e-7
 
 
 class Mixture(NamedTuple):
-    """Actions that are as good as one action, or as a pair wherever both are optimal.
+    """A mixture of other actions that is as good as a first one, wherever a second is too.
 
-    Their mean loss by ``weights``, less the first's, plus ``slack`` (by outcome, never
-    negative), is ``slope`` times the first's loss less the second's (0 without a second).
+    Outcome by outcome, the mean loss of the actions by ``weights`` plus ``slack``, which is never
+    negative, equals the first's loss plus ``slope`` times (the first's loss less the second's).
+    So where first and second lose the same, the mixture loses no more than they do. Without a
+    second the slope is 0, and the mixture never loses more than the first.
     """
 
     weights: tuple[tuple[int, Fraction], ...]
@@ -43,8 +45,8 @@ class Mixture(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Whether two actions are neighbours.
+class ActionPair:
+    """Two actions, and whether they are neighbours.
 
     ``points``: two positive distributions on either side of the face, at both of which every
     action but those of ``between`` loses more; so the face between them has full dimension.
@@ -71,7 +73,7 @@ class Cells:
     --------
     >>> from keyhole.monitoring import Game
     >>> cells = Cells(Game.of("SumLoss", n_items=3, k=1).losses)
-    >>> len(cells.optimal), [verdict.second for verdict in cells.neighbours]
+    >>> len(cells.optimal), [pair.second for pair in cells.neighbours]
     (6, [1, 2])
     """
 
@@ -160,8 +162,8 @@ class Cells:
         return tuple(sorted(ends))
 
     @cached_property
-    def pairs(self) -> tuple[Verdict, ...]:
-        """The verdict on every pair of distinct Pareto-optimal actions.
+    def pairs(self) -> tuple[ActionPair, ...]:
+        """Every pair of distinct Pareto-optimal actions.
 
         In a ranking game the first of the pair is action 0: all others follow by relabelling.
         """
@@ -172,9 +174,9 @@ class Cells:
         )
 
     @cached_property
-    def neighbours(self) -> tuple[Verdict, ...]:
+    def neighbours(self) -> tuple[ActionPair, ...]:
         """The pairs that are neighbours."""
-        return tuple(verdict for verdict in self.pairs if verdict.are_neighbours)
+        return tuple(pair for pair in self.pairs if pair.are_neighbours)
 
     @property
     def n_neighbour_pairs(self) -> int:
@@ -182,21 +184,21 @@ class Cells:
         n_pairs = len(self.neighbours)
         return n_pairs * len(self.distinct) // 2 if self.losses.is_ranking else n_pairs
 
-    def _judge(self, first: int, second: int) -> Verdict:
+    def _judge(self, first: int, second: int) -> ActionPair:
         losses, between = self.losses, self.between(first, second)
         exchange = self._exchange(first, second)
         if exchange:
-            return Verdict(first, second, False, between, exchange=exchange)
+            return ActionPair(first, second, False, between, exchange=exchange)
         others = [other for other in self.distinct if other not in between]
         step = losses.matrix[first] - losses.matrix[second]
         margin = widest_margin(losses.matrix[others] - losses.matrix[first], on=step)
         if margin.size > _POSITIVE:
             points = self._sides(first, second, others, margin.point, margin.size)
-            return Verdict(
+            return ActionPair(
                 first, second, True, between, points, margin=margin.size, is_proof=bool(points)
             )
         third = self._mixture(first, others, margin, second)
-        return Verdict(
+        return ActionPair(
             first,
             second,
             False,
@@ -207,11 +209,12 @@ class Cells:
         )
 
     def _exchange(self, first: int, second: int) -> tuple[int, ...]:
-        """Return items a, b whose exchange in ``first`` is optimal wherever the pair is.
+        """Return items a, b that can be exchanged in ``first`` wherever both are optimal, or none.
 
-        Where gains add up, both rankings sort the mean gains. If a precedes b in the first, in
-        positions of neighbouring weights, and b has the larger weight in the second, then a and
-        b have equal mean gains, and exchanging them in the first changes nothing.
+        Where gains add up, a ranking is optimal if it sorts the items by their mean gains. The
+        first ranking has a just before b (in positions of neighbouring weights), the second has
+        b before a. Where both are optimal a and b thus have equal mean gains, and the first with
+        the two exchanged is optimal as well: a third action, so the pair are no neighbours.
         """
         losses = self.losses
         if losses.measure is None or not losses.measure.is_linear(losses.grades == 2):

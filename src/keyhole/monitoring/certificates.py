@@ -10,10 +10,10 @@ from keyhole.contracts import Measure
 from keyhole.errors import InvalidInput
 from keyhole.measures import MEASURES
 from keyhole.monitoring.board import Board
-from keyhole.monitoring.cells import Verdict
+from keyhole.monitoring.cells import ActionPair
 from keyhole.monitoring.games import Game, check_size, is_enumerable
 from keyhole.monitoring.hopeless import best_witness
-from keyhole.monitoring.observability import Explanation, Solution, cells_of, solve_game
+from keyhole.monitoring.observability import Explanation, SolvedGame, cells_of, solve_game
 from keyhole.monitoring.verify import (
     FORMAT,
     MOST_LISTED,
@@ -37,7 +37,7 @@ def game_data(measure: Measure, n_items: int, k: int, grades: int) -> dict[str, 
     return {**game, "n_items": n_items, "k": k, "grades": grades}
 
 
-def certificate_of(solution: Solution) -> dict[str, Any]:
+def certificate_of(solution: SolvedGame) -> dict[str, Any]:
     """Return the certificate of a game that was enumerated."""
     if not solution.is_exact:
         raise InvalidInput("the game has no certificate: its class was not decided exactly.")
@@ -47,7 +47,7 @@ def certificate_of(solution: Solution) -> dict[str, Any]:
 class _Writer:
     """Turns what proves the class of a game into plain data."""
 
-    def __init__(self, solution: Solution) -> None:
+    def __init__(self, solution: SolvedGame) -> None:
         self.solution, self.game = solution, solution.game
         self.losses = self.game.losses
         self.cells = cells_of(self.losses)
@@ -106,16 +106,16 @@ class _Writer:
         }
 
     def _global(self) -> dict[str, Any]:
-        offending, verdict = self.solution.offending, self.solution.verdict
+        offending, pair = self.solution.offending, self.solution.pair
         pairs = [self._pair(explanation) for explanation in self.solution.differences]
         return {
             "global": {"pairs": pairs, **self._inferior()},
-            "not local": {**self._face(verdict), **self._normal(offending)},
+            "not local": {**self._face(pair), **self._normal(offending)},
         }
 
     def _local(self) -> dict[str, Any]:
         pairs = [self._pair(explanation) for explanation in self.solution.local]
-        apart = [self._apart(v) for v in self.cells.pairs if not v.are_neighbours]
+        apart = [self._apart(pair) for pair in self.cells.pairs if not pair.are_neighbours]
         face = self._face(self.cells.neighbours[0])
         return {"local": {"pairs": pairs, "apart": apart, "face": face, **self._inferior()}}
 
@@ -137,23 +137,23 @@ class _Writer:
             parts.append({"shown_by": shown_by, **seen, "value": self._sum(part.shares)})
         return {"pair": self._names(explanation), "parts": parts}
 
-    def _names(self, pair: Explanation | Verdict) -> list[Any]:
+    def _names(self, pair: Explanation | ActionPair) -> list[Any]:
         return [self._action(pair.first), self._action(pair.second)]
 
-    def _face(self, verdict: Verdict | None) -> dict[str, Any]:
-        if verdict is None:
+    def _face(self, pair: ActionPair | None) -> dict[str, Any]:
+        if pair is None:
             return {}
-        points = [[str(x) for x in point] for point in verdict.points]
-        return {"pair": self._names(verdict), "points": points}
+        points = [[str(x) for x in point] for point in pair.points]
+        return {"pair": self._names(pair), "points": points}
 
-    def _apart(self, verdict: Verdict) -> dict[str, Any]:
-        if verdict.exchange:
-            return {"pair": self._names(verdict), "exchange": list(verdict.exchange)}
-        if verdict.third is None:
+    def _apart(self, pair: ActionPair) -> dict[str, Any]:
+        if pair.exchange:
+            return {"pair": self._names(pair), "exchange": list(pair.exchange)}
+        if pair.third is None:
             return {}
-        weights, slope, slack = verdict.third
+        weights, slope, slack = pair.third
         third = [{"action": self._action(a), "weight": str(w)} for a, w in weights]
-        proof = {"pair": self._names(verdict), "third": third, "slope": str(slope)}
+        proof = {"pair": self._names(pair), "third": third, "slope": str(slope)}
         return proof | ({"slack": {str(x): str(size) for x, size in slack}} if slack else {})
 
     def _normal(self, explanation: Explanation | None) -> dict[str, Any]:

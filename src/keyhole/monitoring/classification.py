@@ -11,11 +11,11 @@ from keyhole.monitoring.certificates import certificate_for, certificate_of
 from keyhole.monitoring.games import (
     LARGEST_GAME,
     Game,
-    check_game,
+    check_ranking_game,
     check_size,
     is_enumerable,
 )
-from keyhole.monitoring.observability import CLASSES, Solution, cells_of, solve_game
+from keyhole.monitoring.observability import SolvedGame, cells_of, solve_game
 from keyhole.monitoring.rules import rule_for
 
 RATES = {
@@ -25,7 +25,10 @@ RATES = {
     "hopeless": "T",
     "unknown": "unknown",
 }
-"""How the regret of the best algorithm grows with the number of rounds T, by class."""
+"""How the regret of the best algorithm grows with the number of rounds T, by class.
+
+Classes are in the order of their difficulty.
+"""
 
 _QUICK = 2_000
 _OTHERS = ("DCG", "SumLoss", "PairwiseLoss")
@@ -117,7 +120,7 @@ def classify(
     >>> classify("Precision@2", n_items=4, k=1).rate
     'T^(1/2)'
     """
-    judge = check_game(measure, n_items, k, grades)
+    judge = check_ranking_game(measure, n_items, k, grades)
     check_choice(method, "`method`", ("auto", "enumeration", "rule"))
     where = (judge.label, n_items, k, grades)
     if method == "enumeration":
@@ -173,7 +176,7 @@ def _by_enumeration(judge: Measure, n_items: int, k: int, grades: int) -> Classi
 
 
 def _answer(
-    solution: Solution, where: tuple[Any, Any, Any, Any], advice: tuple[str, ...]
+    solution: SolvedGame, where: tuple[Any, Any, Any, Any], advice: tuple[str, ...]
 ) -> Classification:
     losses = solution.game.losses
     margin = losses.nonzero_above / losses.tolerance if losses.tolerance else math.inf
@@ -190,7 +193,7 @@ def _answer(
     )
 
 
-def _reason(solution: Solution) -> str:
+def _reason(solution: SolvedGame) -> str:
     """Return one sentence on the computation behind an enumerated class."""
     game, offending, class_ = solution.game, solution.offending, solution.class_
     size = "{} actions and {} outcomes".format(*game.losses.matrix.shape)
@@ -220,7 +223,9 @@ def _name(game: Game, action: int) -> str:
 
 
 def _is_better(class_: str, than: str) -> bool:
-    return class_ != "unknown" and CLASSES.index(class_) < CLASSES.index(than)
+    """Return whether one known class is easier to learn in than another."""
+    order = list(RATES)
+    return class_ != "unknown" and order.index(class_) < order.index(than)
 
 
 def _advice(judge: Measure, n_items: int, k: int, grades: int, class_: str) -> tuple[str, ...]:
@@ -233,7 +238,7 @@ def _advice(judge: Measure, n_items: int, k: int, grades: int, class_: str) -> t
         advice.append(f"Showing the top {better} would make it learnable at {rate}.")
     if class_ == "hopeless":
         for name in _OTHERS:
-            other = rule_for(check_game(name, n_items, k, grades), n_items, grades)
+            other = rule_for(check_ranking_game(name, n_items, k, grades), n_items, grades)
             if other is not None and _is_better(other.class_at(k), class_):
                 rate = RATES[other.class_at(k)]
                 advice.append(f"{name} is learnable at {rate} with the same feedback.")

@@ -140,7 +140,7 @@ class Game:
         Actions are rankings in lexicographic order, outcomes relevance vectors likewise; the
         matrices are filled by the kernels that games are played with.
         """
-        judge = check_game(measure, n_items, k, grades)
+        judge = check_ranking_game(measure, n_items, k, grades)
         check_size(n_items, grades)
         losses = losses_of(judge, n_items, grades)
         reveal = Top(k)
@@ -216,7 +216,7 @@ def _read_rows(matrix: Any, name: str) -> list[list[tuple[Fraction, bool]]]:
         raise InvalidInput(f"{name} must hold finite numbers.") from None
 
 
-def check_game(measure: str | Measure, n_items: int, k: int, grades: int) -> Measure:
+def check_ranking_game(measure: str | Measure, n_items: int, k: int, grades: int) -> Measure:
     """Return the measure of a game that makes sense, or raise."""
     judge = measure_by_name(measure)
     check_integer(n_items, "`n_items`", at_least=1)

@@ -15,13 +15,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from keyhole.monitoring.cells import Cells, Verdict
+from keyhole.monitoring.cells import ActionPair, Cells
 from keyhole.monitoring.elimination import Span
 from keyhole.monitoring.exact import Items
 from keyhole.monitoring.games import Game, Losses
-
-CLASSES = ("trivial", "local", "global", "hopeless")
-"""From the easiest to the hardest."""
 
 
 class Part(NamedTuple):
@@ -55,7 +52,7 @@ class Explanation:
 
 
 @dataclass(frozen=True)
-class Solution:
+class SolvedGame:
     """The class of a game, and what proves it.
 
     ``differences`` are generators of all differences of losses (adjacent swaps of one ranking),
@@ -68,7 +65,7 @@ class Solution:
     differences: tuple[Explanation, ...] = ()
     local: tuple[Explanation, ...] = ()
     offending: Explanation | None = None
-    verdict: Verdict | None = None
+    pair: ActionPair | None = None
     is_exact: bool = True
 
 
@@ -176,7 +173,7 @@ def generators(game: Game, cells: Cells) -> list[tuple[int, int]]:
     return pairs
 
 
-def solve_game(game: Game) -> Solution:
+def solve_game(game: Game) -> SolvedGame:
     """Return the class of a game by enumeration (Theorem 2 of Bartok et al. 2014).
 
     Examples
@@ -199,25 +196,25 @@ def solve_game(game: Game) -> Solution:
         if differences[-1].refutation:
             return _solution(game, "hopeless", offending=differences[-1])
     local = []
-    for verdict in cells.neighbours:
-        explanation = explain(game, verdict.first, verdict.second, verdict.between)
+    for pair in cells.neighbours:
+        explanation = explain(game, pair.first, pair.second, pair.between)
         if explanation.refutation:
             return _solution(
                 game,
                 "global",
                 differences=tuple(differences),
                 offending=explanation,
-                verdict=verdict,
+                pair=pair,
             )
         local.append(explanation)
     return _solution(game, "local", differences=tuple(differences), local=tuple(local))
 
 
-def _solution(game: Game, class_: str, **found: Any) -> Solution:
-    cells, verdict = cells_of(game.losses), found.get("verdict")
+def _solution(game: Game, class_: str, **found: Any) -> SolvedGame:
+    cells, pair = cells_of(game.losses), found.get("pair")
     is_proof = cells.is_proof and game.losses.is_exact
     if class_ == "global":
-        is_proof &= verdict is None or verdict.is_proof
+        is_proof &= pair is None or pair.is_proof
     elif class_ == "local":
-        is_proof &= all(verdict.is_proof for verdict in cells.pairs)
-    return Solution(game, class_, is_exact=is_proof, **found)
+        is_proof &= all(pair.is_proof for pair in cells.pairs)
+    return SolvedGame(game, class_, is_exact=is_proof, **found)

@@ -35,10 +35,12 @@ def solve(objective: Any, *, below: Any, limits: Any, equal: Any, targets: Any, 
 
 
 def widest_margin(rows: FloatArray, on: FloatArray | None = None) -> Margin:
-    """Return the distribution p whose least of rows . p and of its own entries is largest.
+    """Return a distribution p that is as far inside ``rows . p > 0`` and ``p > 0`` as can be.
 
-    Where ``on`` is given, on . p must be 0. The margin is positive iff some p with positive
-    entries has rows . p > 0; otherwise weights . rows + slack is a multiple of ``on``.
+    Its margin is the least number among rows . p and the entries of p. Where ``on`` is given,
+    only distributions with on . p = 0 count. The margin is positive iff some p with positive
+    entries has rows . p > 0. If it is not, the duals prove it: weights . rows + slack is then a
+    multiple of ``on``.
     """
     n_rows, n_outcomes = rows.shape
     below = np.zeros((n_rows + n_outcomes, n_outcomes + 1))

@@ -30,7 +30,8 @@ from keyhole.policies import Always, Uniform
 NAMED = ("uniform", "logged", "best-fixed")
 """Policies that need no file."""
 
-Policy = HasProbabilities | ArrayLike | str
+PolicyLike = HasProbabilities | ArrayLike | str
+"""What can be evaluated: a policy, its probabilities row by row, or a name of NAMED."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,8 @@ def best_fixed_action(log: BanditLog) -> int:
 
 def evaluate(
     log: BanditLog,
-    policy: Policy,
-    baseline: Policy = "logged",
+    policy: PolicyLike,
+    baseline: PolicyLike = "logged",
     confidence: float = 0.95,
     *,
     bound: str = BOUNDS[0],
@@ -230,17 +231,17 @@ def evaluate(
     )
 
 
-def _name_of(policy: Policy, role: str) -> str:
+def _name_of(policy: PolicyLike, role: str) -> str:
     if isinstance(policy, str):
         return policy
     return type(policy).__name__ if hasattr(policy, "probabilities") else role
 
 
-def _is_best(policy: Policy) -> bool:
+def _is_best(policy: PolicyLike) -> bool:
     return isinstance(policy, str) and policy == "best-fixed"
 
 
-def _rows_of(policy: Policy, rows: Any) -> Policy:
+def _rows_of(policy: PolicyLike, rows: Any) -> PolicyLike:
     """Return the rows of a policy that is given as an array; any other answers for any rows."""
     if isinstance(policy, str) or hasattr(policy, "probabilities"):
         return policy
@@ -255,7 +256,7 @@ def _halves(log: BanditLog, seed: int) -> tuple[Any, Any]:
     return chosen, ~chosen
 
 
-def _target(log: BanditLog, policy: Policy, floor: float | None) -> Target:
+def _target(log: BanditLog, policy: PolicyLike, floor: float | None) -> Target:
     if not isinstance(policy, str):
         return target_of(log, policy, floor=floor)
     check_choice(policy, "A policy", NAMED)

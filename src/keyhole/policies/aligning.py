@@ -4,12 +4,12 @@ A ranker's scores mean something within one ad only: which visitor is more likel
 choose between ads they need a common zero.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from keyhole.errors import FloatArray
 from keyhole.policies.logistic import fit_logistic
-
-ALIGNMENTS = ("calibrated", "f1")
 
 
 def f1_threshold(
@@ -67,6 +67,10 @@ def align(
     scores: FloatArray, clicked: FloatArray, how: str, counts: FloatArray | None = None
 ) -> tuple[float, float]:
     """Return (a, b) so that a * score + b can be compared between ads."""
-    if how == "f1":
-        return 1.0, -f1_threshold(scores, clicked, counts)
-    return calibration(scores, clicked, counts)
+    return ALIGNMENTS[how](scores, clicked, counts)
+
+
+ALIGNMENTS: dict[str, Callable[..., tuple[float, float]]] = {
+    "calibrated": calibration,
+    "f1": lambda scores, clicked, counts: (1.0, -f1_threshold(scores, clicked, counts)),
+}

@@ -34,7 +34,11 @@ def inclusion_chance(n_items: int, k: int, n_chosen: int) -> float:
 
 @kernel
 def mixed(match: bool, chance: float, gamma: float, mismatch_scale: float) -> float:
-    """Return the probability of what greed shows (``match``) or not, and chance with ``chance``."""
+    """Return how likely something on top was: by exploration, or by the greedy ranking too.
+
+    A random ranking, shown with probability gamma, has it on top with probability ``chance``; the
+    greedy one has it there if ``match``. If not, ``mismatch_scale`` multiplies the result.
+    """
     return (1.0 - gamma) + gamma * chance if match else mismatch_scale * gamma * chance
 
 

@@ -47,7 +47,7 @@ def _sort_grades(params: Any, relevance: Any, work: Any) -> float:
 
 @kernel
 def _fill_levels(params: Any, scores: Any, relevance: Any, out: Any) -> None:
-    """Fill ``out`` with levels of which hinges are ``unit`` plus a difference."""
+    """Fill ``out`` with s_i - by_grade R_i; a hinge is ``unit`` plus the difference of two."""
     for item in range(scores.shape[0]):
         out[item] = scores[item] - params.by_grade * relevance[item]
 
@@ -192,7 +192,7 @@ class SLAM(Surrogate):
         )
 
     def mistake_scale(self, n_items: int, *, max_grade: float = 1.0) -> float:
-        """Return kappa v_max of B2; lists that are not ranked best have at least 1 over it as loss.
+        """Return kappa v_max of B2: a list that is not ranked best loses at least 1 over it.
 
         The perceptron of [T16] bounds its mistakes by it (Lemma 5), for whole grades. It holds
         for average weights too: where a grade of n items has t positions above the cutoff, a

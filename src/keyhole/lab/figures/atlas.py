@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.files import write_atomically
-from keyhole.lab.atlas import SHORT, Atlas, Cell, grades_in_words
+from keyhole.lab.atlas import SHORT, Atlas, Entry, grades_in_words
 
 # Told apart by readers with any colour vision, and in grey: from light to dark as regret grows.
 _COLOURS = {
@@ -35,9 +35,9 @@ def save_atlas(folder: Path, atlas: Atlas) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    grades = sorted({cell.grades for cell in atlas.cells})
-    measures = list(dict.fromkeys(cell.measure for cell in atlas.cells))
-    items = sorted({cell.items for cell in atlas.cells})
+    grades = sorted({entry.grades for entry in atlas.entries})
+    measures = list(dict.fromkeys(entry.measure for entry in atlas.entries))
+    items = sorted({entry.items for entry in atlas.entries})
     left, width = _places(items)
     beside = len(grades) * width * _WIDTH <= _WIDEST
     n_columns, n_rows = (len(grades), 1) if beside else (1, len(grades))
@@ -47,7 +47,7 @@ def save_atlas(folder: Path, atlas: Atlas) -> None:
     figure.suptitle("What the top k of m items can teach: regret of the best algorithm")
     for index, number in enumerate(grades):
         plot = figure.add_subplot(n_rows, n_columns, index + 1)
-        shown = [cell for cell in atlas.cells if cell.grades == number]
+        shown = [entry for entry in atlas.entries if entry.grades == number]
         _draw(plot, shown, measures, left, width)
         plot.set_title(grades_in_words(number), fontsize=10.5, pad=33)
     _legend(figure, atlas)
@@ -58,7 +58,7 @@ def save_atlas(folder: Path, atlas: Atlas) -> None:
 
 
 def _places(items: Sequence[int]) -> tuple[dict[int, float], float]:
-    """Return where the cells of each m begin, and the width of all."""
+    """Return where the entries of each m begin, and the width of all."""
     left, at = {}, 0.0
     for m in items:
         left[m] = at
@@ -67,21 +67,25 @@ def _places(items: Sequence[int]) -> tuple[dict[int, float], float]:
 
 
 def _draw(
-    plot: Any, cells: Sequence[Cell], measures: Sequence[str], left: dict[int, float], width: float
+    plot: Any,
+    entries: Sequence[Entry],
+    measures: Sequence[str],
+    left: dict[int, float],
+    width: float,
 ) -> None:
     from matplotlib.patches import Rectangle
 
-    for cell in cells:
-        x, y = left[cell.items] + cell.top - 1, measures.index(cell.measure)
-        colour, ink = _COLOURS[cell.class_], "white" if cell.class_ == "hopeless" else "black"
+    for entry in entries:
+        x, y = left[entry.items] + entry.top - 1, measures.index(entry.measure)
+        colour, ink = _COLOURS[entry.class_], "white" if entry.class_ == "hopeless" else "black"
         box = Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="0.45", linewidth=0.6)
         plot.add_patch(box)
-        text = SHORT[cell.rate]
+        text = SHORT[entry.rate]
         plot.text(
             x + 0.5, y + 0.53, _LABELS.get(text, text), ha="center", va="center", fontsize=7.5,
             color=ink,
         )  # fmt: skip
-        if cell.source == "rule":
+        if entry.source == "rule":
             plot.plot(x + 0.87, y + 0.14, _BY_RULE, color=ink, markersize=2.4)
     plot.set_xlim(-0.03, width + 0.03)
     plot.set_ylim(len(measures) + 0.03, -0.03)
@@ -101,13 +105,13 @@ def _legend(figure: Any, atlas: Atlas) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    used = {cell.class_ for cell in atlas.cells}
+    used = {entry.class_ for entry in atlas.entries}
     handles: list[Any] = [
         Patch(facecolor=_COLOURS[name], edgecolor="0.45", label=text)
         for name, text in _MEANINGS.items()
         if name in used
     ]
-    if any(cell.source == "rule" for cell in atlas.cells):
+    if any(entry.source == "rule" for entry in atlas.entries):
         dot: dict[str, Any] = {
             "marker": _BY_RULE,
             "color": "black",
