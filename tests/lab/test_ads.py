@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keyhole.errors import UnknownName
-from keyhole.lab.ad_data import (
+from keyhole.lab.kinds.ad_data import (
     CLASS_SETS,
     AdSettings,
     campaign_policies,

@@ -14,7 +14,7 @@ from keyhole.errors import InvalidInput, check_integer
 from keyhole.files import check_folder, write_atomically
 from keyhole.lab.figures.curves import check_figures
 from keyhole.lab.figures.values import save_values
-from keyhole.offline.bounds import BOUNDS
+from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND
 from keyhole.offline.gate import NAMED, Evaluation, Line, evaluate
 from keyhole.policies import load_policy
 
@@ -65,7 +65,7 @@ def evaluate_command(
     bound: Annotated[
         str,
         typer.Option(help="The bound that decides: betting, empirical-bernstein, student-t, …"),
-    ] = BOUNDS[0],
+    ] = DEFAULT_BOUND,
     rewards: Annotated[
         tuple[float, float] | None,
         typer.Option(help="The range that rewards keep. Default: 0 1.", metavar="LOW HIGH"),

@@ -1,16 +1,12 @@
 """How much worse than the best weights learnt ones are on new lists, described by names."""
 
-import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole import batch
 from keyhole.batch import Ball, Risk, average_weights, minimise
 from keyhole.batch.ranker import BatchRanker
 from keyhole.bounds import generalisation as bounds
@@ -21,8 +17,12 @@ from keyhole.rankers.lists import Descent
 from keyhole.surrogates import Surrogate, surrogate
 from keyhole.worlds.queries import Queries
 
-LEARNERS = ("erm", "regularised", "online", "online-smooth")
-VARIED = ("items", "queries", "features")
+VARIED = {
+    "items": "documents of a list",
+    "queries": "lists to learn from",
+    "features": "features of a document",
+}
+"""What may vary, and what an axis calls it."""
 _TOLERANCE = 1e-6
 _SHIFT = 6.0
 """Standard deviations that real grades are moved by, as none may be below 0."""
@@ -96,14 +96,7 @@ class BuiltRisk:
     @property
     def key(self) -> dict[str, Any]:
         """All that the results depend on, as plain data."""
-        return {**self.spec.as_dict(), "solvers": _solvers()}
-
-
-@cache
-def _solvers() -> str:
-    """Return a digest of what learns and draws: those files compile nothing."""
-    sources = [Path(__file__), *sorted(Path(batch.__file__).parent.glob("*.py"))]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+        return self.spec.as_dict()
 
 
 def build_risk(spec: RiskSpec) -> BuiltRisk:
@@ -223,36 +216,68 @@ def learn_once(built: BuiltRisk, setting: Setting, best: Best, run: int) -> floa
     """Return the excess risk of what is learnt from one set of lists."""
     spec, ball = built.spec, _ball(built.spec, setting)
     lists = draw_lists(spec, setting, setting.queries, [spec.seed, 2 + run])
-    risk = Risk(built.loss, *lists)
-    if spec.learner == "erm":
-        weights = _fitted(risk, ball, 0.0)[1]
-    elif spec.learner == "regularised":
-        weights = _fitted(risk, ball, "theory")[1]
-    else:
-        weights = _averaged(built, setting, best, risk, ball, run)
+    task = Task(Risk(built.loss, *lists), ball, spec.documents == "sphere", best, run)
+    weights = LEARNERS[spec.learner](task)
     return best.risk(weights)[0] - best.value
 
 
-def _averaged(
-    built: BuiltRisk, setting: Setting, best: Best, risk: Risk, ball: Ball, run: int
-) -> FloatArray:
-    norm = 1.0 if built.spec.documents == "sphere" else math.sqrt(risk.n_features)
-    limits: dict[str, Any] = {"max_grade": risk.max_grade, "max_score": ball.radius * norm}
-    if built.spec.learner == "online":
-        steepness = built.loss.lipschitz(risk.n_items, **limits)
-        rate = bounds.best_rate(steepness or 1.0, ball.radius, norm, risk.n_queries)
-    else:
-        curvature = built.loss.smoothness(risk.n_items, **limits)
-        if curvature is None:
-            raise InvalidInput(f"A smooth loss must be given to online-smooth, got {built.loss}.")
-        avoidable = max(best.value - best.unavoidable, 0.0)
-        rate = bounds.smooth_rate(curvature, ball.radius, norm, risk.n_queries, avoidable)
-    descent = Descent(
-        risk.n_features, risk.n_items, surrogate=built.loss, step="fixed", rate=rate,
-        radius=ball.radius, centred=False,
-    )  # fmt: skip
-    world = Queries(risk.features, risk.relevance, risk.starts)
-    return average_weights(descent, world, rounds=risk.n_queries, seed=run)
+class Task(NamedTuple):
+    """What a learner is given: lists, where weights may lie, and what the best weights lose."""
+
+    risk: Risk
+    ball: Ball
+    is_unit: bool
+    best: Best
+    run: int
+
+    @property
+    def norm(self) -> float:
+        """The largest norm of a document."""
+        return 1.0 if self.is_unit else math.sqrt(self.risk.n_features)
+
+    def averaged(self, rate: float) -> FloatArray:
+        """Return the mean of the weights that descent at a rate passes through."""
+        risk = self.risk
+        descent = Descent(
+            risk.n_features, risk.n_items, surrogate=risk.surrogate, step="fixed", rate=rate,
+            radius=self.ball.radius, centred=False,
+        )  # fmt: skip
+        world = Queries(risk.features, risk.relevance, risk.starts)
+        return average_weights(descent, world, rounds=risk.n_queries, seed=self.run)
+
+    def constant(self, kind: str) -> float | None:
+        """Return the ``lipschitz`` or ``smoothness`` constant of the loss on these lists."""
+        highest = self.ball.radius * self.norm
+        return getattr(self.risk.surrogate, kind)(
+            self.risk.n_items, max_grade=self.risk.max_grade, max_score=highest
+        )
+
+
+def _online(task: Task) -> FloatArray:
+    steepness = task.constant("lipschitz") or 1.0
+    return task.averaged(
+        bounds.best_rate(steepness, task.ball.radius, task.norm, task.risk.n_queries)
+    )
+
+
+def _online_smooth(task: Task) -> FloatArray:
+    curvature = task.constant("smoothness")
+    if curvature is None:
+        raise InvalidInput(
+            f"A smooth loss must be given to online-smooth, got {task.risk.surrogate}."
+        )
+    avoidable = max(task.best.value - task.best.unavoidable, 0.0)
+    return task.averaged(
+        bounds.smooth_rate(curvature, task.ball.radius, task.norm, task.risk.n_queries, avoidable)
+    )
+
+
+LEARNERS: dict[str, Callable[[Task], FloatArray]] = {
+    "erm": lambda task: _fitted(task.risk, task.ball, 0.0)[1],
+    "regularised": lambda task: _fitted(task.risk, task.ball, "theory")[1],
+    "online": _online,
+    "online-smooth": _online_smooth,
+}
 
 
 def play_risk(label: str, built: BuiltRisk, report: Callable[[int], None] | None = None) -> Curve:
@@ -271,10 +296,8 @@ def play_risk(label: str, built: BuiltRisk, report: Callable[[int], None] | None
 
 def risk_axes(vary: str) -> Callable[[str], Axes]:
     """Return the axes of excess risks against what varies."""
-    names = {"items": "documents of a list", "queries": "lists to learn from",
-             "features": "features of a document"}  # fmt: skip
 
     def axes(measure: str) -> Axes:
-        return Axes(names[vary], "excess risk", vary, "excess_risk", "lower is better")
+        return Axes(VARIED[vary], "excess risk", vary, "excess_risk", "lower is better")
 
     return axes
