@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -216,67 +217,48 @@ def learn_once(built: BuiltRisk, setting: Setting, best: Best, run: int) -> floa
     """Return the excess risk of what is learnt from one set of lists."""
     spec, ball = built.spec, _ball(built.spec, setting)
     lists = draw_lists(spec, setting, setting.queries, [spec.seed, 2 + run])
-    task = Task(Risk(built.loss, *lists), ball, spec.documents == "sphere", best, run)
-    weights = LEARNERS[spec.learner](task)
+    weights = LEARNERS[spec.learner](built, best, Risk(built.loss, *lists), ball, run)
     return best.risk(weights)[0] - best.value
 
 
-class Task(NamedTuple):
-    """What a learner is given: lists, where weights may lie, and what the best weights lose."""
-
-    risk: Risk
-    ball: Ball
-    is_unit: bool
-    best: Best
-    run: int
-
-    @property
-    def norm(self) -> float:
-        """The largest norm of a document."""
-        return 1.0 if self.is_unit else math.sqrt(self.risk.n_features)
-
-    def averaged(self, rate: float) -> FloatArray:
-        """Return the mean of the weights that descent at a rate passes through."""
-        risk = self.risk
-        descent = Descent(
-            risk.n_features, risk.n_items, surrogate=risk.surrogate, step="fixed", rate=rate,
-            radius=self.ball.radius, centred=False,
-        )  # fmt: skip
-        world = Queries(risk.features, risk.relevance, risk.starts)
-        return average_weights(descent, world, rounds=risk.n_queries, seed=self.run)
-
-    def constant(self, kind: str) -> float | None:
-        """Return the ``lipschitz`` or ``smoothness`` constant of the loss on these lists."""
-        highest = self.ball.radius * self.norm
-        return getattr(self.risk.surrogate, kind)(
-            self.risk.n_items, max_grade=self.risk.max_grade, max_score=highest
-        )
+def _minimised(
+    regularisation: float | str, built: BuiltRisk, best: Best, risk: Risk, ball: Ball, run: int
+) -> FloatArray:
+    return _fitted(risk, ball, regularisation)[1]
 
 
-def _online(task: Task) -> FloatArray:
-    steepness = task.constant("lipschitz") or 1.0
-    return task.averaged(
-        bounds.best_rate(steepness, task.ball.radius, task.norm, task.risk.n_queries)
-    )
+def _averaged(
+    rate_of: Callable[..., float], built: BuiltRisk, best: Best, risk: Risk, ball: Ball, run: int
+) -> FloatArray:
+    """Return the mean of the weights that descent passes through."""
+    norm = 1.0 if built.spec.documents == "sphere" else math.sqrt(risk.n_features)
+    limits = {"max_grade": risk.max_grade, "max_score": ball.radius * norm}
+    descent = Descent(
+        risk.n_features, risk.n_items, surrogate=built.loss, step="fixed", radius=ball.radius,
+        rate=rate_of(best, risk, limits, ball.radius, norm), centred=False,
+    )  # fmt: skip
+    world = Queries(risk.features, risk.relevance, risk.starts)
+    return average_weights(descent, world, rounds=risk.n_queries, seed=run)
 
 
-def _online_smooth(task: Task) -> FloatArray:
-    curvature = task.constant("smoothness")
+def _rate(best: Best, risk: Risk, limits: Any, radius: float, norm: float) -> float:
+    steepness = risk.surrogate.lipschitz(risk.n_items, **limits)
+    return bounds.best_rate(steepness or 1.0, radius, norm, risk.n_queries)
+
+
+def _smooth_rate(best: Best, risk: Risk, limits: Any, radius: float, norm: float) -> float:
+    curvature = risk.surrogate.smoothness(risk.n_items, **limits)
     if curvature is None:
-        raise InvalidInput(
-            f"A smooth loss must be given to online-smooth, got {task.risk.surrogate}."
-        )
-    avoidable = max(task.best.value - task.best.unavoidable, 0.0)
-    return task.averaged(
-        bounds.smooth_rate(curvature, task.ball.radius, task.norm, task.risk.n_queries, avoidable)
-    )
+        raise InvalidInput(f"A smooth loss must be given to online-smooth, got {risk.surrogate}.")
+    avoidable = max(best.value - best.unavoidable, 0.0)
+    return bounds.smooth_rate(curvature, radius, norm, risk.n_queries, avoidable)
 
 
-LEARNERS: dict[str, Callable[[Task], FloatArray]] = {
-    "erm": lambda task: _fitted(task.risk, task.ball, 0.0)[1],
-    "regularised": lambda task: _fitted(task.risk, task.ball, "theory")[1],
-    "online": _online,
-    "online-smooth": _online_smooth,
+LEARNERS: dict[str, Callable[[BuiltRisk, Best, Risk, Ball, int], FloatArray]] = {
+    "erm": partial(_minimised, 0.0),
+    "regularised": partial(_minimised, "theory"),
+    "online": partial(_averaged, _rate),
+    "online-smooth": partial(_averaged, _smooth_rate),
 }
 
 
