@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from keyhole.errors import UnknownName
-from keyhole.lab.ad_data import (
+from keyhole.lab.inputs import DataMissing, data_folder
+from keyhole.lab.kinds.ad_data import (
     CLASS_SETS,
     AdSettings,
     campaign_policies,
@@ -12,7 +13,6 @@ from keyhole.lab.ad_data import (
     load_classes,
     positive_share,
 )
-from keyhole.lab.inputs import DataMissing, data_folder
 
 QUICK = AdSettings(n_steps=20_000, n_trees=20, l2_grid=(0.01, 1.0))
 

@@ -10,9 +10,9 @@ import pytest
 
 from keyhole.data.bandit.campaign import BANK_RATES, HOTEL_RATES
 from keyhole.files import plain
-from keyhole.lab.ad_data import load_classes
 from keyhole.lab.claims import judge
 from keyhole.lab.inputs import DataMissing
+from keyhole.lab.kinds.ad_data import load_classes
 from keyhole.lab.kinds.lists import ListSpec
 from keyhole.lab.kinds.risks import best_of, build_risk, setting_at
 from keyhole.lab.results import Curve

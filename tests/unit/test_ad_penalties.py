@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keyhole.data.bandit.log import BanditLog
-from keyhole.lab.ad_data import choose_l2, mean_auc, mean_likelihood
+from keyhole.lab.kinds.ad_data import choose_l2, mean_auc, mean_likelihood
 from keyhole.policies import LinearScorer
 
 metrics = pytest.importorskip("sklearn.metrics")
@@ -52,6 +52,6 @@ def test_the_better_scorer_is_chosen(log, judge):
     weights = {0.1: -1.0, 1.0: 1.0, 10.0: 0.0}
 
     def fit(_, l2):
-        return {"x": LinearScorer([[weights[l2], 0.0]] * 3, [-1.0] * 3)}
+        return (LinearScorer([[weights[l2], 0.0]] * 3, [-1.0] * 3),)
 
     assert choose_l2(fit, judge, log, (0.1, 1.0, 10.0), seed=0) == 1.0

@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import keyhole.lab.kinds  # noqa: F401  # before ad_data, which it imports and which imports it
 from keyhole.errors import InvalidInput
 from keyhole.files import reading_arrays, write_arrays
 from keyhole.game.log import Log
-from keyhole.lab.ad_data import load_classes
+from keyhole.lab.kinds.ad_data import load_classes
 from keyhole.policies import load_policy
 from keyhole.rankers.lists.models import load_model
 

@@ -10,6 +10,8 @@ from keyhole.data import BanditLog, read_bandit
 from keyhole.errors import InvalidInput, UnknownName
 from keyhole.lab.inputs import data_folder
 from keyhole.offline import (
+    BOUNDS,
+    ESTIMATORS,
     best_fixed_action,
     binomial_trials,
     clipped,
@@ -385,10 +387,26 @@ def test_the_gate_refuses_with_a_sentence():
         evaluate(log, "unifrom")
     with pytest.raises(UnknownName, match="`bound` must be one of"):
         evaluate(log, "uniform", bound="hoeffding")
-    with pytest.raises(InvalidInput, match="which Clopper-Pearson does not"):
+    with pytest.raises(InvalidInput, match="which clopper-pearson does not"):
         evaluate(log, "uniform", bound="clopper-pearson")
     with pytest.raises(InvalidInput, match="at least 4 rows, got 3"):
         evaluate(simulated(n_rows=3, rewards=[0, 1, 0]), "best-fixed")
+
+
+def test_a_bound_or_an_estimator_is_one_row(monkeypatch, tmp_path):
+    from keyhole.lab.figures.values import save_values
+    from keyhole.offline.bounds import BoundRow
+
+    row = BoundRow(lambda asked: float(asked.rows.mean()) - 9.0, lambda _: "")
+    monkeypatch.setitem(BOUNDS, "careless", row)
+    monkeypatch.setitem(
+        ESTIMATORS, "nothing", lambda asked: Estimate("nothing", 0.0 * asked.log.rewards, "none")
+    )
+    found = evaluate(simulated(n_rows=100), "uniform", bound="careless")
+    assert found.difference["nothing"].bounds["careless"].value == -9.0
+    assert found.lower_bound == found.difference[next(iter(ESTIMATORS))].estimate.value - 9.0
+    save_values(tmp_path, "values", found)
+    assert "careless" in (tmp_path / "values.svg").read_text()
 
 
 def test_rewards_of_any_range_need_it_said():

@@ -14,7 +14,7 @@ from keyhole.cli.listing import list_command
 from keyhole.cli.play import play_command
 from keyhole.cli.rank import rank_command
 from keyhole.cli.reproduce import reproduce_command
-from keyhole.cli.terminal import OUT
+from keyhole.cli.terminal import say
 
 app = typer.Typer(
     name="keyhole",
@@ -29,7 +29,7 @@ app = typer.Typer(
 
 def _version(value: bool) -> None:
     if value:
-        OUT.print(f"keyhole {keyhole.__version__}")
+        say(f"keyhole {keyhole.__version__}")
         raise typer.Exit
 
 

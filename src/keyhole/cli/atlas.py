@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 import keyhole
-from keyhole.cli.terminal import ERR, OUT, Json, escape, progress_bar, sentences, to_json
+from keyhole.cli.terminal import ERR, Json, progress_bar, say, sentences, to_json
 from keyhole.errors import InvalidInput
 from keyhole.files import check_folder, write_atomically
 from keyhole.lab import atlas as maps
@@ -93,10 +93,10 @@ def atlas_command(
         else:
             _print_atlas(atlas, out)
     for entry in atlas.disputed:
-        ERR.print(
+        say(
             f"Disagreement: {entry.measure} on {entry.items} items with {entry.grades} grades and "
             f"the top {entry.top} shown is {entry.class_} by enumeration, {entry.by_rule} by rule.",
-            soft_wrap=True,
+            console=ERR,
         )
     if atlas.disputed:
         raise typer.Exit(1)
@@ -116,11 +116,9 @@ def _record(atlas: maps.Atlas) -> dict[str, Any]:
 def _print_atlas(atlas: maps.Atlas, folder: Path) -> None:
     n_both = sum(c.source == "enumeration" and c.by_rule != "unknown" for c in atlas.entries)
     sources = [entry.source for entry in atlas.entries]
-    OUT.print(
+    say(
         f"{len(sources)} games: {sources.count('enumeration')} enumerated, {sources.count('rule')} "
         f"by rule, {sources.count(None)} not known; {atlas.n_resumed} finished before. Of "
-        f"{n_both} games answered by both, rule and enumeration disagree on {len(atlas.disputed)}.",
-        soft_wrap=True,
-        highlight=False,
+        f"{n_both} games answered by both, rule and enumeration disagree on {len(atlas.disputed)}."
     )
-    OUT.print(f"Figure and tables are in {escape(str(folder))}.", soft_wrap=True)
+    say(f"Figure and tables are in {folder}.")

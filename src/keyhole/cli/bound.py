@@ -8,7 +8,7 @@ from rich.table import Table
 
 import keyhole
 from keyhole.bounds.guarantees import Guarantee, Problem, guarantees, smallest
-from keyhole.cli.terminal import OUT, Json, escape, sentences, to_json
+from keyhole.cli.terminal import OUT, Json, say, sentences, to_json
 from keyhole.errors import InvalidInput
 from keyhole.registry import options_of
 from keyhole.surrogates import SURROGATES, Surrogate
@@ -152,15 +152,13 @@ def _print(problem: Problem, found: list[Guarantee]) -> None:
     OUT.print(table)
     best = smallest(found)
     if best is not None:
-        OUT.print(f"Smallest: {best.name}, {best.value:.4g}.", highlight=False)
+        say(f"Smallest: {best.name}, {best.value:.4g}.")
     for row in found:
         if row.value is None:
-            OUT.print(f"Left out: {row.name}, which needs {escape(row.needs)}.", soft_wrap=True)
+            say(f"Left out: {row.name}, which needs {row.needs}.")
     constants = [("G", problem.constant("lipschitz")), ("H", problem.constant("smoothness"))]
     known = ", ".join(f"{name} = {value:.4g}" for name, value in constants if value is not None)
-    OUT.print(
+    say(
         f"Losses range over {problem.range:.4g}; {known or 'no constant'} for the largest change "
-        f"of a score.",
-        soft_wrap=True,
-        highlight=False,
+        f"of a score."
     )

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 import keyhole
-from keyhole.cli.terminal import ERR, OUT, Json, escape, sentences, to_json
+from keyhole.cli.terminal import ERR, OUT, Json, escape, say, sentences, to_json
 from keyhole.errors import InvalidInput
 from keyhole.files import check_folder, write_atomically
 from keyhole.monitoring import (
@@ -121,7 +121,7 @@ def _write_certificate(answer: Classification, path: Path) -> None:
     except InvalidInput as error:
         raise InvalidInput(f"No certificate was written: {error}") from None
     write_atomically(path, to_json(proof).encode())
-    ERR.print(f"The proof is in {escape(str(path))}.", soft_wrap=True)
+    say(f"The proof is in {path}.", console=ERR)
 
 
 def _classify_files(loss: Path | None, feedback: Path | None) -> Classification:
@@ -216,8 +216,4 @@ def _print_check(path: Path, as_json: bool) -> None:
         name = f"{game['measure']} on {game['n_items']} items with {game['grades']} grades"
         name += f" and the top {game['k']} shown"
     forced = "" if constant is None else f", at least {float(Fraction(constant)):.6g} T"
-    OUT.print(
-        f"The proof holds: {name} is {class_}, regret {RATES[class_]}{forced}.",
-        soft_wrap=True,
-        highlight=False,
-    )
+    say(f"The proof holds: {name} is {class_}, regret {RATES[class_]}{forced}.")

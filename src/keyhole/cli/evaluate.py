@@ -8,13 +8,13 @@ import typer
 from rich.table import Table
 
 import keyhole
-from keyhole.cli.terminal import ERR, OUT, Json, escape, sentences, to_json
+from keyhole.cli.terminal import ERR, OUT, Json, escape, say, sentences, to_json
 from keyhole.data import read_bandit
 from keyhole.errors import InvalidInput, check_integer
 from keyhole.files import check_folder, write_atomically
 from keyhole.lab.figures.curves import check_figures
 from keyhole.lab.figures.values import save_values
-from keyhole.offline.bounds import BOUNDS
+from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND
 from keyhole.offline.gate import NAMED, Evaluation, Line, evaluate
 from keyhole.policies import load_policy
 
@@ -65,7 +65,7 @@ def evaluate_command(
     bound: Annotated[
         str,
         typer.Option(help="The bound that decides: betting, empirical-bernstein, student-t, …"),
-    ] = BOUNDS[0],
+    ] = DEFAULT_BOUND,
     rewards: Annotated[
         tuple[float, float] | None,
         typer.Option(help="The range that rewards keep. Default: 0 1.", metavar="LOW HIGH"),
@@ -121,7 +121,7 @@ def evaluate_command(
         else:
             _print(result)
             if folder is not None:
-                OUT.print(f"Figure and results are in {escape(str(folder))}.", soft_wrap=True)
+                say(f"Figure and results are in {folder}.")
     if result.verdict != "promote":
         raise typer.Exit(_KEEP)
 
@@ -145,33 +145,28 @@ def _print(result: Evaluation) -> None:
         (result.baseline.name, result.baseline.lines),
         (f"{result.policy.name} minus {result.baseline.name}", result.difference),
     )
-    OUT.print(
+    say(
         f"Reward per row of {result.n_rows:,} rows, and what it certainly is at least, at "
-        f"{result.confidence:.3g}.\n",
-        soft_wrap=True,
-        highlight=False,
+        f"{result.confidence:.3g}.\n"
     )
     for name, lines in compared:
         _print_lines(escape(name), lines)
     for judged in (result.policy, result.baseline):
         found = judged.diagnostics
-        OUT.print(
-            f"{escape(judged.name)}: {found.effective_rows:,.0f} effective rows of "
+        say(
+            f"{judged.name}: {found.effective_rows:,.0f} effective rows of "
             f"{found.n_rows:,}, acts in {found.overlap:.1%} of them ({found.n_rewarded} rewarded), "
-            f"largest weight {found.largest_weight:.4g}, mean weight {found.mean_weight:.3f}.",
-            soft_wrap=True,
-            highlight=False,
+            f"largest weight {found.largest_weight:.4g}, mean weight {found.mean_weight:.3f}."
         )
     for note in result.notes:
-        OUT.print(f"Note: {escape(note)}", soft_wrap=True, highlight=False)
+        say(f"Note: {note}")
     for warning in result.warnings:
-        ERR.print(f"[yellow]Warning:[/] {escape(warning)}", soft_wrap=True, highlight=False)
+        say(f" {warning}", "Warning:", "yellow", ERR)
     bound = result.lower_bound
     shown = "there is none" if bound is None else f"{bound:.5f}"
     colour = "green" if result.verdict == "promote" else "yellow"
-    OUT.print(
-        f"[bold {colour}]{result.verdict}[/]: the {result.decided_by} bound on the difference is "
-        f"{shown}; above 0 means promote.",
-        soft_wrap=True,
-        highlight=False,
+    say(
+        f": the {result.decided_by} bound on the difference is {shown}; above 0 means promote.",
+        result.verdict,
+        f"bold {colour}",
     )

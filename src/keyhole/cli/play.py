@@ -14,6 +14,7 @@ from keyhole.cli.terminal import (
     escape,
     parse_options,
     progress_bar,
+    say,
     sentences,
     to_json,
 )
@@ -152,7 +153,7 @@ def play_command(
         _print_results(results)
         if folder is not None:
             what = "Figure and results" if has_figure else "Results"
-            OUT.print(f"{what} are in {escape(str(folder))}.", soft_wrap=True)
+            say(f"{what} are in {folder}.")
 
 
 def _short(name: str, longest: int = 40) -> str:
@@ -183,4 +184,4 @@ def _print_results(results: list[dict[str, Any]]) -> None:
         )
     OUT.print(table)
     for note in dict.fromkeys(note for result in results for note in result["notes"]):
-        OUT.print(f"Note: {escape(note)}.", soft_wrap=True, highlight=False)
+        say(f"Note: {note}.")

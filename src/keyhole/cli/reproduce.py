@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from keyhole.cli.terminal import OUT, Json, escape, progress_bar, sentences
+from keyhole.cli.terminal import OUT, Json, progress_bar, say, sentences
 from keyhole.lab.figures.groups import table_of
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study, on_files
@@ -60,9 +60,9 @@ def reproduce_command(
         if as_json:
             sys.stdout.write((folder / "verdicts.json").read_text(encoding="utf-8"))
         else:
-            OUT.print(f"[bold]{escape(study.title)}[/] ({escape(study.paper)})", soft_wrap=True)
+            say(f" ({study.paper})", study.title, "bold")
             if result.n_resumed:
-                OUT.print(f"{result.n_resumed} of {len(study.curves)} curves were finished before.")
+                say(f"{result.n_resumed} of {len(study.curves)} curves were finished before.")
             for panel in study.panels if study.is_grouped else ():
                 rows = table_of(study, result.curves, panel.name)
                 if len(rows) > 1:  # a panel may have been left out
@@ -70,8 +70,7 @@ def reproduce_command(
             for verdict in result.verdicts:
                 colour = {True: "green", False: "bold red", None: "yellow"}[verdict.holds]
                 word, rest = str(verdict)[:4], str(verdict)[4:]
-                OUT.print(f"[{colour}]{word}[/]{escape(rest)}", soft_wrap=True, highlight=False)
-            shown = escape(str(folder))
-            OUT.print(f"Figure, curves and verdicts are in {shown}.", soft_wrap=True)
+                say(rest, word, colour)
+            say(f"Figure, curves and verdicts are in {folder}.")
     if not result.holds:
         raise typer.Exit(1)

@@ -17,6 +17,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from keyhole.errors import InvalidInput, KeyholeError, check_choice
 from keyhole.files import plain
@@ -44,12 +45,17 @@ def _in_options(sentence: str, options: Mapping[str, str]) -> str:
 
 
 def _fail(sentence: str) -> NoReturn:
-    ERR.print(f"[bold red]Error:[/] {escape(sentence)}", soft_wrap=True)
+    say(f" {sentence}", "Error:", "bold red", ERR)
     raise typer.Exit(2)
 
 
+def say(text: str, first: str = "", style: str = "", console: Console = OUT) -> None:
+    """Print a sentence as it is, on one line; what comes first may have a style."""
+    console.print(Text.assemble((first, style), text), soft_wrap=True)
+
+
 def escape(text: str) -> str:
-    """Return text that rich prints as it is."""
+    """Return text that rich prints as it is within a table."""
     return text.replace("[", r"\[")
 
 
@@ -67,7 +73,7 @@ def sentences(
     except KeyholeError as error:
         _fail(_in_options(str(error), options))
     except KeyboardInterrupt:
-        ERR.print(interrupted)
+        say(interrupted, console=ERR)
         raise typer.Exit(130) from None
 
 

@@ -8,7 +8,7 @@ where clicks are rare.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,6 @@ from keyhole.errors import (
 )
 from keyhole.offline.estimators import Estimate
 from keyhole.offline.target import Target
-
-BOUNDS = ("betting", "empirical-bernstein", "clopper-pearson", "student-t", "bootstrap")
-"""Names of the bounds; the first is the one that decides by default."""
-
-GUARANTEED = BOUNDS[:3]
 
 _BOLDEST = 0.5
 _HALVINGS = 40
@@ -252,6 +247,83 @@ def binomial_trials(log: BanditLog, target: Target) -> tuple[int, int]:
     return int(log.rewards[agree].sum()), int(agree.sum())
 
 
+class _Question(NamedTuple):
+    """What a bound is asked: of which estimate, how sure, and what else is known."""
+
+    estimate: Estimate
+    confidence: float
+    trials: tuple[int, int] | str
+    seed: int
+
+    @property
+    def rows(self) -> FloatArray:
+        return self.estimate.contributions
+
+    @property
+    def range(self) -> dict[str, float]:
+        """What contributions keep, as the bounds that need it take it."""
+        low, high = self.estimate.range or (math.nan, math.nan)
+        return {"low": low, "high": high}
+
+
+def _in_the_limit(asked: _Question) -> str:
+    """Return why a bound that holds in the limit does not apply, or nothing."""
+    return "the bias of the estimate is not known" if asked.estimate.bias == "unknown" else ""
+
+
+def _for_every_number_of_rows(asked: _Question) -> str:
+    if asked.estimate.bias == "vanishing":
+        return "the estimate is unbiased in the limit only"
+    if asked.estimate.bias != "unknown" and asked.estimate.range is None:
+        return "the range of rewards is not known, or the rows depend on each other"
+    return _in_the_limit(asked)
+
+
+def _of_trials(asked: _Question) -> str:
+    return asked.trials if isinstance(asked.trials, str) else ""
+
+
+@dataclass(frozen=True)
+class BoundRow:
+    """One way to bound a value from below.
+
+    ``compute`` is the bound, ``why_not`` the reason why there is none (empty where there is one).
+    ``is_guaranteed`` says that it holds for every number of rows, ``compares`` that it can bound
+    the difference of two policies.
+    """
+
+    compute: Callable[[_Question], float]
+    why_not: Callable[[_Question], str]
+    is_guaranteed: bool = False
+    compares: bool = True
+
+
+BOUNDS: dict[str, BoundRow] = {
+    "betting": BoundRow(
+        lambda asked: betting(asked.rows, asked.confidence, **asked.range),
+        _for_every_number_of_rows,
+        is_guaranteed=True,
+    ),
+    "empirical-bernstein": BoundRow(
+        lambda asked: empirical_bernstein(asked.rows, asked.confidence, **asked.range),
+        _for_every_number_of_rows,
+        is_guaranteed=True,
+    ),
+    "clopper-pearson": BoundRow(
+        lambda asked: clopper_pearson(int(asked.trials[0]), int(asked.trials[1]), asked.confidence),
+        _of_trials,
+        is_guaranteed=True,
+        compares=False,
+    ),
+    "student-t": BoundRow(lambda asked: student_t(asked.rows, asked.confidence), _in_the_limit),
+    "bootstrap": BoundRow(
+        lambda asked: bootstrap(asked.rows, asked.confidence, seed=asked.seed), _in_the_limit
+    ),
+}
+DEFAULT_BOUND = next(iter(BOUNDS))
+"""The first is the one that decides by default."""
+
+
 def lower_bound(
     name: str,
     estimate: Estimate,
@@ -269,37 +341,12 @@ def lower_bound(
     trials
         Successes and trials of :func:`binomial_trials`, or why there are none.
     """
-    check_choice(name, "A bound", BOUNDS)
-    rows = estimate.contributions
-    if len(rows) < 2 or np.isnan(rows).any():
+    row = BOUNDS[check_choice(name, "A bound", BOUNDS)]
+    asked = _Question(estimate, confidence, trials, seed)
+    if len(asked.rows) < 2 or np.isnan(asked.rows).any():
         return Bound(name, None, "there is no estimate")
-    if name == "clopper-pearson":
-        why_not = trials if isinstance(trials, str) else ""
-    else:
-        why_not = _why_not(estimate, guaranteed=name in GUARANTEED)
-    if why_not:
-        return Bound(name, None, why_not)
-    low, high = estimate.range or (math.nan, math.nan)
-    compute: dict[str, Callable[[], float]] = {
-        "betting": lambda: betting(rows, confidence, low=low, high=high),
-        "empirical-bernstein": lambda: empirical_bernstein(rows, confidence, low=low, high=high),
-        "clopper-pearson": lambda: clopper_pearson(int(trials[0]), int(trials[1]), confidence),
-        "student-t": lambda: student_t(rows, confidence),
-        "bootstrap": lambda: bootstrap(rows, confidence, seed=seed),
-    }
-    return Bound(name, compute[name]())
-
-
-def _why_not(estimate: Estimate, *, guaranteed: bool) -> str:
-    if estimate.bias == "unknown":
-        return "the bias of the estimate is not known"
-    if not guaranteed:
-        return ""
-    if estimate.bias == "vanishing":
-        return "the estimate is unbiased in the limit only"
-    if estimate.range is None:
-        return "the range of rewards is not known, or the rows depend on each other"
-    return ""
+    why_not = row.why_not(asked)
+    return Bound(name, None if why_not else row.compute(asked), why_not)
 
 
 def lower_bounds(estimate: Estimate, confidence: float = 0.95, **options: Any) -> dict[str, Bound]:

@@ -1,8 +1,9 @@
 """What a policy would have earned, estimated from another policy's log."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -200,8 +201,28 @@ def _check_predictions(log: BanditLog, given: ArrayLike) -> FloatArray:
     return table
 
 
-ESTIMATORS = ("importance-weighted", "self-normalised", "clipped", "direct", "doubly-robust")
-"""Names of the estimators; the first is the one that decides."""
+class _Question(NamedTuple):
+    """What an estimator may ask for."""
+
+    log: BanditLog
+    target: Target
+    predictions: ArrayLike
+    rewards: Range | None
+    clip: float | None
+    fitted_elsewhere: bool
+
+
+ESTIMATORS: dict[str, Callable[[_Question], Estimate]] = {
+    "importance-weighted": lambda q: importance_weighted(q.log, q.target, rewards=q.rewards),
+    "self-normalised": lambda q: self_normalised(q.log, q.target),
+    "clipped": lambda q: clipped(q.log, q.target, rewards=q.rewards, clip=q.clip),
+    "direct": lambda q: direct(q.log, q.target, q.predictions),
+    "doubly-robust": lambda q: doubly_robust(
+        q.log, q.target, q.predictions, rewards=q.rewards, fitted_elsewhere=q.fitted_elsewhere
+    ),
+}
+DECISIVE = next(iter(ESTIMATORS))
+"""The first is the one that decides."""
 
 
 def estimate_all(
@@ -214,11 +235,5 @@ def estimate_all(
     fitted_elsewhere: bool = False,
 ) -> dict[str, Estimate]:
     """Return every estimate of a policy's value, by name."""
-    estimates = (
-        importance_weighted(log, target, rewards=rewards),
-        self_normalised(log, target),
-        clipped(log, target, rewards=rewards, clip=clip),
-        direct(log, target, predictions),
-        doubly_robust(log, target, predictions, rewards=rewards, fitted_elsewhere=fitted_elsewhere),
-    )
-    return {estimate.name: estimate for estimate in estimates}
+    asked = _Question(log, target, predictions, rewards, clip, fitted_elsewhere)
+    return {name: estimate(asked) for name, estimate in ESTIMATORS.items()}

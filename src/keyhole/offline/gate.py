@@ -10,6 +10,7 @@ from keyhole.data.bandit.log import BanditLog, check_rewards_differ
 from keyhole.errors import InvalidInput, check_choice
 from keyhole.offline.bounds import (
     BOUNDS,
+    DEFAULT_BOUND,
     Bound,
     binomial_trials,
     check_confidence,
@@ -17,6 +18,7 @@ from keyhole.offline.bounds import (
 )
 from keyhole.offline.diagnostics import Diagnostics, diagnose
 from keyhole.offline.estimators import (
+    DECISIVE,
     ESTIMATORS,
     Estimate,
     Range,
@@ -78,7 +80,7 @@ class Evaluation:
     @property
     def lower_bound(self) -> float | None:
         """The bound on the importance-weighted difference that decides."""
-        return self.difference[ESTIMATORS[0]].bounds[self.decided_by].value
+        return self.difference[DECISIVE].bounds[self.decided_by].value
 
     @property
     def verdict(self) -> str:
@@ -128,7 +130,7 @@ def evaluate(
     baseline: PolicyLike = "logged",
     confidence: float = 0.95,
     *,
-    bound: str = BOUNDS[0],
+    bound: str = DEFAULT_BOUND,
     rewards: Range | None = None,
     floor: float | None = None,
     clip: float | None = None,
@@ -181,9 +183,9 @@ def evaluate(
     check_rewards_differ(log, "to compare policies")
     confidence = check_confidence(confidence)
     check_choice(bound, "`bound`", BOUNDS)
-    if bound == "clopper-pearson":
+    if not BOUNDS[bound].compares:
         raise InvalidInput(
-            "`bound` must bound a difference of two policies, which Clopper-Pearson does not."
+            f"`bound` must bound a difference of two policies, which {bound} does not."
         )
     shown = names or (_name_of(policy, "policy"), _name_of(baseline, "baseline"))
     notes: list[str] = []
@@ -221,7 +223,7 @@ def evaluate(
         )
         difference[name] = Line(estimate, bounds)
     warnings = [w for each in judged for w in each.diagnostics.warnings(each.name)]
-    decisive = difference[ESTIMATORS[0]].bounds[bound]
+    decisive = difference[DECISIVE].bounds[bound]
     if decisive.value is None:
         warnings.append(
             f"There is no {bound} bound: {decisive.why_not}; give the range of rewards."
@@ -280,7 +282,7 @@ def _judge(
         trials = str(error)
     lines = {}
     for each, estimate in estimates.items():
-        if each == ESTIMATORS[0]:
+        if each == DECISIVE:
             bounds = lower_bounds(estimate, confidence, trials=trials, seed=seed)
         else:
             bounds = lower_bounds(estimate, confidence, seed=seed)

@@ -1,29 +1,30 @@
 """The atlas as a figure: a coloured grid per number of grades."""
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from keyhole.files import write_atomically
-from keyhole.lab.atlas import SHORT, Atlas, Entry, grades_in_words
+from keyhole.lab.atlas import Atlas, Entry, grades_in_words
+from keyhole.lab.figures.canvas import new_figure, save_both
+
+
+class _Look(NamedTuple):
+    """How the games of a class are drawn."""
+
+    colour: str
+    rate: str
+    meaning: str
+    ink: str = "black"
+
 
 # Told apart by readers with any colour vision, and in grey: from light to dark as regret grows.
-_COLOURS = {
-    "trivial": "#FFFFFF",
-    "local": "#A6DBF0",
-    "global": "#F5C04A",
-    "hopeless": "#A8361B",
-    "unknown": "#D9D9D9",
+_CLASSES = {
+    "trivial": _Look("#FFFFFF", "0", "one ranking is always best"),
+    "local": _Look("#A6DBF0", r"$T^{1/2}$", "neighbours can be compared"),
+    "global": _Look("#F5C04A", r"$T^{2/3}$", "only by showing worse rankings"),
+    "hopeless": _Look("#A8361B", "T", "no ranker can learn it", ink="white"),
+    "unknown": _Look("#D9D9D9", "?", "not known"),
 }
-_MEANINGS = {
-    "trivial": "0: one ranking is always best",
-    "local": r"$T^{1/2}$: neighbours can be compared",
-    "global": r"$T^{2/3}$: only by showing worse rankings",
-    "hopeless": "T: no ranker can learn it",
-    "unknown": "?: not known",
-}
-_LABELS = {"T^2/3": r"$T^{2/3}$", "T^1/2": r"$T^{1/2}$"}
 _BY_RULE = "o"
 _WIDTH, _HEIGHT = 0.44, 0.27
 _WIDEST = 16.0
@@ -32,9 +33,6 @@ _GAP = 0.35
 
 def save_atlas(folder: Path, atlas: Atlas) -> None:
     """Draw the atlas as PNG and SVG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     grades = sorted({entry.grades for entry in atlas.entries})
     measures = list(dict.fromkeys(entry.measure for entry in atlas.entries))
     items = sorted({entry.items for entry in atlas.entries})
@@ -42,8 +40,7 @@ def save_atlas(folder: Path, atlas: Atlas) -> None:
     beside = len(grades) * width * _WIDTH <= _WIDEST
     n_columns, n_rows = (len(grades), 1) if beside else (1, len(grades))
     size = (_WIDTH * width * n_columns + 1.6, (_HEIGHT * len(measures) + 1.0) * n_rows + 1.0)
-    figure = Figure(figsize=(max(size[0], 6.4), size[1]), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(max(size[0], 6.4), size[1])
     figure.suptitle("What the top k of m items can teach: regret of the best algorithm")
     for index, number in enumerate(grades):
         plot = figure.add_subplot(n_rows, n_columns, index + 1)
@@ -51,10 +48,7 @@ def save_atlas(folder: Path, atlas: Atlas) -> None:
         _draw(plot, shown, measures, left, width)
         plot.set_title(grades_in_words(number), fontsize=10.5, pad=33)
     _legend(figure, atlas)
-    for ending in ("png", "svg"):
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=ending, dpi=160)
-        write_atomically(folder / f"atlas.{ending}", buffer.getvalue())
+    save_both(figure, folder, "atlas")
 
 
 def _places(items: Sequence[int]) -> tuple[dict[int, float], float]:
@@ -77,16 +71,14 @@ def _draw(
 
     for entry in entries:
         x, y = left[entry.items] + entry.top - 1, measures.index(entry.measure)
-        colour, ink = _COLOURS[entry.class_], "white" if entry.class_ == "hopeless" else "black"
-        box = Rectangle((x, y), 1, 1, facecolor=colour, edgecolor="0.45", linewidth=0.6)
+        look = _CLASSES[entry.class_]
+        box = Rectangle((x, y), 1, 1, facecolor=look.colour, edgecolor="0.45", linewidth=0.6)
         plot.add_patch(box)
-        text = SHORT[entry.rate]
         plot.text(
-            x + 0.5, y + 0.53, _LABELS.get(text, text), ha="center", va="center", fontsize=7.5,
-            color=ink,
-        )  # fmt: skip
+            x + 0.5, y + 0.53, look.rate, ha="center", va="center", fontsize=7.5, color=look.ink
+        )
         if entry.source == "rule":
-            plot.plot(x + 0.87, y + 0.14, _BY_RULE, color=ink, markersize=2.4)
+            plot.plot(x + 0.87, y + 0.14, _BY_RULE, color=look.ink, markersize=2.4)
     plot.set_xlim(-0.03, width + 0.03)
     plot.set_ylim(len(measures) + 0.03, -0.03)
     plot.set_yticks([y + 0.5 for y in range(len(measures))], measures, fontsize=8)
@@ -107,8 +99,8 @@ def _legend(figure: Any, atlas: Atlas) -> None:
 
     used = {entry.class_ for entry in atlas.entries}
     handles: list[Any] = [
-        Patch(facecolor=_COLOURS[name], edgecolor="0.45", label=text)
-        for name, text in _MEANINGS.items()
+        Patch(facecolor=look.colour, edgecolor="0.45", label=f"{look.rate}: {look.meaning}")
+        for name, look in _CLASSES.items()
         if name in used
     ]
     if any(entry.source == "rule" for entry in atlas.entries):

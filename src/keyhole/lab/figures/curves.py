@@ -1,7 +1,6 @@
 """Figures of curves. They never simulate."""
 
 import importlib.util
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import LibraryMissing
-from keyhole.files import write_atomically
+from keyhole.lab.figures.canvas import new_figure, save_both
 from keyhole.lab.figures.groups import draw_groups
 from keyhole.lab.results import Axes, Curve
 
@@ -50,15 +49,11 @@ def save_figure(
     folder: Path, name: str, title: str, panels: Sequence[Panel], axes: Axes, measure: str
 ) -> None:
     """Draw curves, with bands of two standard errors, as PNG and SVG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     n_columns = len(panels) if len(panels) <= _MOST_IN_A_ROW else 2
     n_rows = math.ceil(len(panels) / n_columns)
     beside = _legend_beside(panels)
     width = 5.6 * n_columns + (1.6 if beside else 0.4)
-    figure = Figure(figsize=(width, 3.9 * n_rows + 0.3), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(width, 3.9 * n_rows + 0.3)
     figure.suptitle(title, fontsize=12)
     notes = [axes.better] if axes.better else []
     if any(len(curve.values) > 1 for panel in panels for curve in panel.curves):
@@ -81,10 +76,7 @@ def save_figure(
     if beside:
         handles, labels = list(entries.values()), list(entries)
         figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=9)
-    for ending in ("png", "svg"):
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=ending, dpi=160)
-        write_atomically(folder / f"{name}.{ending}", buffer.getvalue())
+    save_both(figure, folder, name)
 
 
 def _legend_beside(panels: Sequence[Panel]) -> bool:

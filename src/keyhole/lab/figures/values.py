@@ -1,30 +1,21 @@
 """The figure of an evaluation: values with their lower bounds. It estimates nothing."""
 
-import io
 import math
 from pathlib import Path
 from typing import Any
 
-from keyhole.files import write_atomically
+from keyhole.lab.figures.canvas import new_figure, save_both
 from keyhole.lab.figures.curves import COLOURS
+from keyhole.offline.bounds import BOUNDS
 from keyhole.offline.gate import Evaluation, Line
 
-_MARKS = {
-    "betting": "|",
-    "empirical-bernstein": "x",
-    "clopper-pearson": "^",
-    "student-t": "o",
-    "bootstrap": "d",
-}
+_MARKS = "|x^odv+*p"
+"""Marks of the bounds, in their order."""
 
 
 def save_values(folder: Path, name: str, evaluation: Evaluation) -> None:
     """Draw both policies and their difference, each estimate with its bounds, as PNG and SVG."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12.4, 4.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(12.4, 4.4)
     compared = f"{evaluation.policy.name} against {evaluation.baseline.name}"
     figure.suptitle(f"{compared}: {evaluation.verdict}", fontsize=12)
     figure.supxlabel(
@@ -48,16 +39,13 @@ def save_values(folder: Path, name: str, evaluation: Evaluation) -> None:
         difference.plot(
             [], [], mark, color="0.3", linestyle="", markersize=6, fillstyle="none", label=bound
         )[0]
-        for bound, mark in _MARKS.items()
+        for bound, mark in zip(BOUNDS, _MARKS, strict=False)
     ]
     who = values.get_legend_handles_labels()[0]
     figure.legend(handles=[*who, *marks], loc="outside right center", frameon=False, fontsize=9)
     _limit(values, [*evaluation.policy.lines.values(), *evaluation.baseline.lines.values()])
     _limit(difference, list(evaluation.difference.values()), also=0.0)
-    for ending in ("png", "svg"):
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=ending, dpi=160)
-        write_atomically(folder / f"{name}.{ending}", buffer.getvalue())
+    save_both(figure, folder, name)
 
 
 def _limit(axes: Any, lines: list[Line], also: float | None = None) -> None:
@@ -84,7 +72,7 @@ def _draw(
         bound = line.bounds[decided_by].value
         if bound is not None:
             axes.plot([bound, value], [height, height], color=colour, linewidth=2.4, alpha=0.8)
-        for each, mark in _MARKS.items():
+        for each, mark in zip(BOUNDS, _MARKS, strict=False):
             found = line.bounds[each].value
             if found is not None:
                 axes.plot(found, height, mark, color=colour, markersize=7, fillstyle="none")

@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import check_choice, check_integer
-from keyhole.lab.ad_data import (
+from keyhole.lab.inputs import check_fields
+from keyhole.lab.kinds.ad_data import (
     BUNDLED_SET,
     CAMPAIGNS,
     CLASS_SETS,
-    SCORERS,
+    CONTENDERS,
     AdSettings,
     campaign_policies,
     class_policies,
     load_classes,
     positive_share,
 )
-from keyhole.lab.inputs import check_fields
 from keyhole.lab.results import Axes, Curve
 from keyhole.threads import n_cores, play_runs
 
@@ -35,7 +35,7 @@ METRICS = {
 """What can be measured, for the label of an axis: table 5.1; figure 5.1 (class sets); figure 5.2
 (campaigns): the rate that the simulator knows, its estimate, and the 95 % lower bound on it."""
 
-_KIND_OF = {name: kind for kind, names in SCORERS.items() for name in names}
+_KIND_OF = {name: kind for kind, row in CONTENDERS.items() for name in row.scorers}
 _UNSAMPLED = "classifier-unsampled"
 _POLICIES = (*_KIND_OF, _UNSAMPLED)
 

@@ -1,16 +1,13 @@
 """How much worse than the best weights learnt ones are on new lists, described by names."""
 
-import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from functools import cache
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole import batch
 from keyhole.batch import Ball, Risk, average_weights, minimise
 from keyhole.batch.ranker import BatchRanker
 from keyhole.bounds import generalisation as bounds
@@ -21,8 +18,12 @@ from keyhole.rankers.lists import Descent
 from keyhole.surrogates import Surrogate, surrogate
 from keyhole.worlds.queries import Queries
 
-LEARNERS = ("erm", "regularised", "online", "online-smooth")
-VARIED = ("items", "queries", "features")
+VARIED = {
+    "items": "documents of a list",
+    "queries": "lists to learn from",
+    "features": "features of a document",
+}
+"""What may vary, and what an axis calls it."""
 _TOLERANCE = 1e-6
 _SHIFT = 6.0
 """Standard deviations that real grades are moved by, as none may be below 0."""
@@ -96,14 +97,7 @@ class BuiltRisk:
     @property
     def key(self) -> dict[str, Any]:
         """All that the results depend on, as plain data."""
-        return {**self.spec.as_dict(), "solvers": _solvers()}
-
-
-@cache
-def _solvers() -> str:
-    """Return a digest of what learns and draws: those files compile nothing."""
-    sources = [Path(__file__), *sorted(Path(batch.__file__).parent.glob("*.py"))]
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+        return self.spec.as_dict()
 
 
 def build_risk(spec: RiskSpec) -> BuiltRisk:
@@ -223,36 +217,49 @@ def learn_once(built: BuiltRisk, setting: Setting, best: Best, run: int) -> floa
     """Return the excess risk of what is learnt from one set of lists."""
     spec, ball = built.spec, _ball(built.spec, setting)
     lists = draw_lists(spec, setting, setting.queries, [spec.seed, 2 + run])
-    risk = Risk(built.loss, *lists)
-    if spec.learner == "erm":
-        weights = _fitted(risk, ball, 0.0)[1]
-    elif spec.learner == "regularised":
-        weights = _fitted(risk, ball, "theory")[1]
-    else:
-        weights = _averaged(built, setting, best, risk, ball, run)
+    weights = LEARNERS[spec.learner](built, best, Risk(built.loss, *lists), ball, run)
     return best.risk(weights)[0] - best.value
 
 
-def _averaged(
-    built: BuiltRisk, setting: Setting, best: Best, risk: Risk, ball: Ball, run: int
+def _minimised(
+    regularisation: float | str, built: BuiltRisk, best: Best, risk: Risk, ball: Ball, run: int
 ) -> FloatArray:
+    return _fitted(risk, ball, regularisation)[1]
+
+
+def _averaged(
+    rate_of: Callable[..., float], built: BuiltRisk, best: Best, risk: Risk, ball: Ball, run: int
+) -> FloatArray:
+    """Return the mean of the weights that descent passes through."""
     norm = 1.0 if built.spec.documents == "sphere" else math.sqrt(risk.n_features)
-    limits: dict[str, Any] = {"max_grade": risk.max_grade, "max_score": ball.radius * norm}
-    if built.spec.learner == "online":
-        steepness = built.loss.lipschitz(risk.n_items, **limits)
-        rate = bounds.best_rate(steepness or 1.0, ball.radius, norm, risk.n_queries)
-    else:
-        curvature = built.loss.smoothness(risk.n_items, **limits)
-        if curvature is None:
-            raise InvalidInput(f"A smooth loss must be given to online-smooth, got {built.loss}.")
-        avoidable = max(best.value - best.unavoidable, 0.0)
-        rate = bounds.smooth_rate(curvature, ball.radius, norm, risk.n_queries, avoidable)
+    limits = {"max_grade": risk.max_grade, "max_score": ball.radius * norm}
     descent = Descent(
-        risk.n_features, risk.n_items, surrogate=built.loss, step="fixed", rate=rate,
-        radius=ball.radius, centred=False,
+        risk.n_features, risk.n_items, surrogate=built.loss, step="fixed", radius=ball.radius,
+        rate=rate_of(best, risk, limits, ball.radius, norm), centred=False,
     )  # fmt: skip
     world = Queries(risk.features, risk.relevance, risk.starts)
     return average_weights(descent, world, rounds=risk.n_queries, seed=run)
+
+
+def _rate(best: Best, risk: Risk, limits: Any, radius: float, norm: float) -> float:
+    steepness = risk.surrogate.lipschitz(risk.n_items, **limits)
+    return bounds.best_rate(steepness or 1.0, radius, norm, risk.n_queries)
+
+
+def _smooth_rate(best: Best, risk: Risk, limits: Any, radius: float, norm: float) -> float:
+    curvature = risk.surrogate.smoothness(risk.n_items, **limits)
+    if curvature is None:
+        raise InvalidInput(f"A smooth loss must be given to online-smooth, got {risk.surrogate}.")
+    avoidable = max(best.value - best.unavoidable, 0.0)
+    return bounds.smooth_rate(curvature, radius, norm, risk.n_queries, avoidable)
+
+
+LEARNERS: dict[str, Callable[[BuiltRisk, Best, Risk, Ball, int], FloatArray]] = {
+    "erm": partial(_minimised, 0.0),
+    "regularised": partial(_minimised, "theory"),
+    "online": partial(_averaged, _rate),
+    "online-smooth": partial(_averaged, _smooth_rate),
+}
 
 
 def play_risk(label: str, built: BuiltRisk, report: Callable[[int], None] | None = None) -> Curve:
@@ -271,10 +278,8 @@ def play_risk(label: str, built: BuiltRisk, report: Callable[[int], None] | None
 
 def risk_axes(vary: str) -> Callable[[str], Axes]:
     """Return the axes of excess risks against what varies."""
-    names = {"items": "documents of a list", "queries": "lists to learn from",
-             "features": "features of a document"}  # fmt: skip
 
     def axes(measure: str) -> Axes:
-        return Axes(names[vary], "excess risk", vary, "excess_risk", "lower is better")
+        return Axes(VARIED[vary], "excess risk", vary, "excess_risk", "lower is better")
 
     return axes

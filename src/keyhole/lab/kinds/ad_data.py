@@ -41,18 +41,13 @@ CAMPAIGNS = {
     "hotel": (HOTEL_RATES, HOTEL_IMPRESSIONS),
     "bank": (BANK_RATES, BANK_IMPRESSIONS),
 }
-SCORERS = {
-    "rankers": ("ranker", "ranker-f1"),  # calibrated, and as in the thesis
-    "classifier": ("classifier",),
-    "forest": ("forest",),
-}
-"""Contenders, and the names of the scorers that each of them yields."""
-CONTENDERS = tuple(SCORERS)
 _UNSAMPLED = "-unsampled"
 _SPLIT_USE, _VALIDATION_USE = 10, 11
 
-Fit = Callable[[BanditLog, float], dict[str, Scorer]]
-"""Scorers by name, given a log and the weight of the penalty."""
+Fit = Callable[[BanditLog, float], tuple[Scorer, ...]]
+"""The scorers of a contender, given a log and the weight of the penalty."""
+Judge = Callable[[Scorer, BanditLog], float]
+"""How good a scorer is on a log, by what it was trained for."""
 
 
 class ClassData(NamedTuple):
@@ -112,34 +107,6 @@ def _parts(n_rows: int, share: float, seed: int, use: int) -> tuple[IntArray, In
     return order[:n_first], order[n_first:]
 
 
-def _fit(settings: AdSettings, seed: int, name: str) -> Fit:
-    """Return how a contender is fitted."""
-
-    def common(log: BanditLog) -> dict[str, Any]:
-        return {
-            "contexts": log.contexts,
-            "actions": log.actions,
-            "rewards": log.rewards,
-            "n_actions": log.n_actions,
-            "negatives_per_click": settings.negatives_per_click,
-            "no_click": "never",
-            "seed": seed,
-        }
-
-    def rankers(log: BanditLog, l2: float) -> dict[str, Scorer]:
-        fitted = descend_ads(**common(log), l2=l2, n_steps=settings.n_steps)
-        return {"ranker": fitted.aligned("calibrated"), "ranker-f1": fitted.aligned("f1")}
-
-    def classifier(log: BanditLog, l2: float) -> dict[str, Scorer]:
-        return {"classifier": fit_classifiers(**common(log), l2=l2)}
-
-    def forest(log: BanditLog, l2: float) -> dict[str, Scorer]:
-        return {"forest": fit_forests(**common(log), n_trees=settings.n_trees)}
-
-    table = {"rankers": rankers, "classifier": classifier, "forest": forest}
-    return table[check_choice(name, "contender", table)]
-
-
 def mean_auc(scorer: Scorer, log: BanditLog) -> float:
     """Return the AUC of an ad's scores on those it was shown to, in the mean over the ads.
 
@@ -183,13 +150,7 @@ def mean_likelihood(
     return float(np.mean(found)) if found else 0.0
 
 
-def choose_l2(
-    fit: Fit,
-    judge: Callable[[Scorer, BanditLog], float],
-    log: BanditLog,
-    grid: tuple[float, ...],
-    seed: int,
-) -> float:
+def choose_l2(fit: Fit, judge: Judge, log: BanditLog, grid: tuple[float, ...], seed: int) -> float:
     """Return the penalty whose scorers, fitted to 70 % of a log, are judged best on the rest.
 
     Each contender is judged by what it is trained for. A policy's clicks would be the natural
@@ -198,14 +159,84 @@ def choose_l2(
     if len(grid) == 1:
         return grid[0]
     first, rest = (log.rows(rows) for rows in _parts(len(log), 0.7, seed, _VALIDATION_USE))
-    found = [judge(next(iter(fit(first, l2).values())), rest) for l2 in grid]
+    found = [judge(fit(first, l2)[0], rest) for l2 in grid]
     return grid[int(np.argmax(found))]
 
 
-def _judge(settings: AdSettings, kind: str) -> Callable[[Scorer, BanditLog], float]:
-    if kind == "rankers":
-        return mean_auc
+class Training(NamedTuple):
+    """A log, the weight of the penalty and all else that contenders are fitted with."""
+
+    log: BanditLog
+    l2: float
+    settings: AdSettings
+    seed: int
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """What all of them take."""
+        return {
+            "contexts": self.log.contexts,
+            "actions": self.log.actions,
+            "rewards": self.log.rewards,
+            "n_actions": self.log.n_actions,
+            "negatives_per_click": self.settings.negatives_per_click,
+            "no_click": "never",
+            "seed": self.seed,
+        }
+
+
+def _rankers(given: Training) -> tuple[Scorer, ...]:
+    fitted = descend_ads(**given.common, l2=given.l2, n_steps=given.settings.n_steps)
+    return fitted.aligned("calibrated"), fitted.aligned("f1")
+
+
+def _by_auc(settings: AdSettings) -> Judge:
+    return mean_auc
+
+
+def _by_likelihood(settings: AdSettings) -> Judge:
     return partial(mean_likelihood, negatives_per_click=settings.negatives_per_click)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Who is trained.
+
+    ``scorers`` are the names of what ``train`` returns, of which the first is judged where the
+    penalty is chosen. ``has_penalty`` says whether it has one, ``takes_all`` that it learns from
+    all visitors where the others learn from samples (figure 5.2).
+    """
+
+    scorers: tuple[str, ...]
+    train: Callable[[Training], tuple[Scorer, ...]]
+    judge: Callable[[AdSettings], Judge]
+    has_penalty: bool = True
+    takes_all: bool = False
+
+    def fit(self, settings: AdSettings, seed: int) -> Fit:
+        """Return how it is fitted."""
+        return lambda log, l2: self.train(Training(log, l2, settings, seed))
+
+    def grid(self, settings: AdSettings) -> tuple[float, ...]:
+        """Return the penalties to choose from."""
+        return settings.l2_grid if self.has_penalty else (0.0,)
+
+
+CONTENDERS = {
+    # Calibrated, and as in the thesis.
+    "rankers": Contender(("ranker", "ranker-f1"), _rankers, _by_auc, takes_all=True),
+    "classifier": Contender(
+        ("classifier",),
+        lambda given: (fit_classifiers(**given.common, l2=given.l2),),
+        _by_likelihood,
+    ),
+    "forest": Contender(
+        ("forest",),
+        lambda given: (fit_forests(**given.common, n_trees=given.settings.n_trees),),
+        _by_likelihood,
+        has_penalty=False,
+    ),
+}
 
 
 def positive_share(data: ClassData, *, seed: int = 0) -> dict[str, float]:
@@ -226,7 +257,7 @@ def class_policies(
     data: ClassData,
     settings: AdSettings = EVERYTHING,
     *,
-    contenders: tuple[str, ...] = CONTENDERS,
+    contenders: tuple[str, ...] = tuple(CONTENDERS),
     seed: int = 0,
 ) -> dict[str, dict[str, float]]:
     """Return one repeat of figure 5.1 (E6): the accuracy of each contender's greedy policy.
@@ -241,12 +272,12 @@ def class_policies(
     )
     results = {}
     for kind in contenders:
-        fit = _fit(settings, seed, kind)
-        grid = settings.l2_grid if kind != "forest" else (0.0,)
+        contender = CONTENDERS[check_choice(kind, "contender", CONTENDERS)]
+        fit, grid = contender.fit(settings, seed), contender.grid(settings)
         scorers = {l2: fit(log, l2) for l2 in grid}
-        chosen = choose_l2(fit, _judge(settings, kind), log, grid, seed)
-        for name in SCORERS[kind]:
-            shown = {l2: Greedy(scorers[l2][name]).best(data.features[test]) for l2 in grid}
+        chosen = choose_l2(fit, contender.judge(settings), log, grid, seed)
+        for number, name in enumerate(contender.scorers):
+            shown = {l2: Greedy(scorers[l2][number]).best(data.features[test]) for l2 in grid}
             accuracy = {l2: float((shown[l2] == data.labels[test]).mean()) for l2 in grid}
             results[name] = {"accuracy": accuracy[chosen], "l2": chosen}
             results[name] |= {f"accuracy_at_{l2:g}": value for l2, value in accuracy.items()}
@@ -268,7 +299,7 @@ def campaign_policies(
     n_test: int = 200_000,
     epsilon: float = 0.2,
     share: float = 1.0,
-    contenders: tuple[str, ...] = CONTENDERS,
+    contenders: tuple[str, ...] = tuple(CONTENDERS),
     seed: int = 0,
 ) -> dict[str, dict[str, float]]:
     """Return one seed of figure 5.2 (E7): each contender's epsilon-greedy policy on a campaign.
@@ -293,12 +324,11 @@ def campaign_policies(
     results = {}
     for kind in contenders:
         base = kind.removesuffix(_UNSAMPLED)
-        takes_all = kind == "rankers" or kind != base
-        own = unsampled if takes_all else settings
-        fit = _fit(own, seed, base)
-        grid = settings.l2_grid if base != "forest" else (0.0,)
-        l2 = choose_l2(fit, _judge(own, base), narrow, grid, seed)
-        for name, scorer in fit(narrow, l2).items():
+        contender = CONTENDERS[check_choice(base, "contender", CONTENDERS)]
+        own = unsampled if contender.takes_all or kind != base else settings
+        fit = contender.fit(own, seed)
+        l2 = choose_l2(fit, contender.judge(own), narrow, contender.grid(settings), seed)
+        for name, scorer in zip(contender.scorers, fit(narrow, l2), strict=True):
             policy = EpsilonGreedy(scorer, epsilon)
             probabilities = policy.probabilities(narrow_test.contexts)
             results[name + kind.removeprefix(base)] = {
