@@ -10,15 +10,17 @@ of a name or of a spec; a name may also be that of an installed package's entry 
 import importlib
 import importlib.util
 import inspect
+import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+import numpy as np
+
 from keyhole.errors import InvalidInput, check_choice
-from keyhole.files import plain
 from keyhole.version import __version__
 
 T = TypeVar("T", bound="Described")
@@ -68,7 +70,7 @@ class Described:
     def __repr__(self) -> str:
         defaults = all_settings(type(self))
         given = [
-            f"{name}={plain(value)!r}"
+            f"{name}={value if isinstance(value, Described) else _plain_setting(value)!r}"
             for name, value in self.settings.items()
             if value is not defaults[name] and repr(value) != repr(defaults[name])
         ]
@@ -110,8 +112,18 @@ class _Foreign(str):
 
 
 def _plain_setting(value: Any) -> Any:
-    value = value.described() if isinstance(value, Described) else plain(value)
-    return value if isinstance(value, str | int | float | list | dict | None) else _Foreign(value)
+    """Return a setting as JSON can hold it."""
+    if isinstance(value, Described):
+        return value.described()
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain_setting(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain_setting(each) for name, each in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no infinities; float() reads the word
+    return value if isinstance(value, str | int | float | None) else _Foreign(repr(value))
 
 
 def registered_name(cls: type) -> str:
@@ -196,8 +208,16 @@ class Table(Mapping[str, type[T]], Generic[T]):
             )
         return settings.pop("name"), settings
 
+    def installed(self) -> dict[str, type[T]]:
+        """Return what installed packages add to the rows, by name."""
+        return {point.name: point.load() for point in self._entry_points()}
+
+    def _entry_points(self) -> Iterable[Any]:
+        plural = f"{self.noun[:-1]}ies" if self.noun.endswith("y") else f"{self.noun}s"
+        return entry_points(group=f"keyhole.{plural}")
+
     def _installed(self, name: str) -> Any:
-        added = {point.name: point for point in entry_points(group=f"keyhole.{self.noun}s")}
+        added = {point.name: point for point in self._entry_points()}
         check_choice(name, self.noun, [*self._rows, *added])
         return added[name].load()
 

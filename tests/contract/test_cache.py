@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import keyhole
-from keyhole.kernels.code_cache import stamped_files
+from keyhole.kernels.code_cache import source_stamp, stamped_files
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("measure AP", "measure AUC", "measure RR", "measure DCG", "risk kl", "risk listnet")
@@ -194,3 +194,44 @@ def test_every_constant_that_kernels_read_is_in_a_file_the_cache_watches():
                         f"watch: a change of it would not be noticed."
                     )
     assert n_read > 100
+
+
+WITHOUT_PRIVATE_CLASSES = """
+import sys
+import numba.core.ccallback, numba.core.dispatcher  # which have them already
+import numba.core.caching as caching
+del caching.FunctionCache
+import numpy as np
+from keyhole import FTPL, Flips, RTopK, play
+from keyhole.kernels import code_cache
+assert not code_cache._HAS_PRIVATE_CLASSES
+totals = [play(ranker, Flips(4), rounds=50).scores[0, -1] for ranker in (RTopK(4), FTPL(4))]
+from keyhole.rankers.fixed.base import epoch_of
+print(totals, epoch_of.stats.cache_hits)
+"""
+WITH_THEM = WITHOUT_PRIVATE_CLASSES.replace("del caching.FunctionCache", "").replace(
+    "assert not", "assert"
+)
+
+
+def test_without_numbas_private_classes_its_own_cache_serves(tmp_path):
+    """The numbers are the same, and a second process finds the code of the first."""
+
+    def run(script):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        totals, hits = done.stdout.rsplit(" ", 1)
+        return totals, int(hits)
+
+    totals, hits = run(WITHOUT_PRIVATE_CLASSES)
+    assert hits == 0
+    again, hits = run(WITHOUT_PRIVATE_CLASSES)
+    assert (again, hits > 0) == (totals, True)
+    assert run(WITH_THEM)[0] == totals
+    stamp = source_stamp()[:24]
+    assert list((tmp_path / "cache" / stamp).rglob("*.nbi")), "in a folder of these sources"

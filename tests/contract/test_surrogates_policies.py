@@ -1,5 +1,6 @@
 """The contract suite of surrogates and policies: every row of their tables, every check."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,8 @@ from keyhole.policies import (
     Uniform,
     fit_forests,
 )
-from keyhole.policies.files import POLICIES, SCORERS
+from keyhole.policies.tables import POLICIES, SCORERS
+from keyhole.policies.tables import policy as named_policy
 from keyhole.surrogates import SURROGATES, Surrogate, surrogate
 
 OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
@@ -91,6 +93,7 @@ def test_exemptions_have_reasons_and_rows():
 @pytest.mark.parametrize(("row", "label", "options"), examples(SURROGATE_EXAMPLES))
 def test_surrogate(row, label, options):
     loss: Surrogate = surrogate(row, **options)
+    assert surrogate(json.loads(json.dumps(loss.spec))).spec == loss.spec
     for check in SURROGATE_CHECKS:
         if (row, label, check) in EXEMPTIONS:
             with pytest.raises(AssertionError):  # an exemption that is not needed must go
@@ -104,3 +107,7 @@ def test_policy(row, label, make):
     policy = make()
     assert type(policy) is POLICIES[row]
     check_policy(policy)
+    again = named_policy(json.loads(json.dumps(policy.spec)))
+    assert again.spec == policy.spec
+    visitors = np.random.default_rng(1).normal(size=(20, 3))
+    assert np.array_equal(again.probabilities(visitors), policy.probabilities(visitors))

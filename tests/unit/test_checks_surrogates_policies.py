@@ -233,7 +233,7 @@ def test_broken_policies(check, sentence, change):
 
 def test_files(monkeypatch):
     policy = EpsilonGreedy(SCORER, 0.3)
-    monkeypatch.setattr(EpsilonGreedy, "arrays", lambda _: {"epsilon": np.array(0.1)})
+    policy.settings["epsilon"] = 0.1
     with pytest.raises(AssertionError, match="after it is saved and loaded"):
         of_policies.check_file_round_trip(policy, VISITORS)
 

@@ -16,8 +16,8 @@ from keyhole.lab.lines import LINES
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES
 from keyhole.policies.aligning import ALIGNMENTS
-from keyhole.policies.files import POLICIES, SCORERS
 from keyhole.policies.pairs import LOSSES
+from keyhole.policies.tables import POLICIES, SCORERS
 from keyhole.policies.training import NO_CLICK_RULES
 from keyhole.rankers import RANKERS, SUBROUTINES, ContextualRanker, FixedListRanker
 from keyhole.registry import options_of

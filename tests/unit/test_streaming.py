@@ -81,7 +81,7 @@ def test_a_call_that_goes_on_ends_where_one_call_does(path):
     assert rest.average_score.mean == whole.average_score.mean
     assert rest.average_greedy_score.mean == whole.average_greedy_score.mean
     assert _same_state(rest.states[0], whole.states[0])
-    with pytest.raises(InvalidInput, match="`rounds` must be an integer of at least 1"):
+    with pytest.raises(InvalidInput, match="`rounds` must be an integer between 1 and"):
         play(ranker, world, rounds=0, start=first)
     for changed, sentence in (
         (ranker.fresh(mix=0.3), "state must be of a contextual-rtopk with mix=0.3"),

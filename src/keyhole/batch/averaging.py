@@ -1,7 +1,7 @@
 """Online to batch: the mean of the weights that an online ranker went through."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from keyhole.contracts import RankerKernel, World
 from keyhole.errors import FloatArray, InvalidInput
 from keyhole.game.play import play
 from keyhole.kernels.compiled import assemble
-from keyhole.rankers.lists import ContextualRanker
+from keyhole.rankers import RANKERS, ContextualRanker
 from keyhole.rankers.lists.base import LinearState
 
 
@@ -65,7 +65,10 @@ class Averaged(ContextualRanker):
     [0.25]
     """
 
-    def __init__(self, ranker: ContextualRanker, *, seed: int = 0, run: int = 0) -> None:
+    def __init__(
+        self, ranker: ContextualRanker | Mapping[str, Any], *, seed: int = 0, run: int = 0
+    ) -> None:
+        ranker = cast(ContextualRanker, RANKERS.make(ranker))
         super().__init__(ranker.n_features, ranker.n_items, seed=seed, run=run)
         if not isinstance(ranker.state, LinearState):
             raise InvalidInput(

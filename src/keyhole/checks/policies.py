@@ -9,7 +9,7 @@ import numpy as np
 from keyhole.checks.base import SEED, name_of, require
 from keyhole.errors import FloatArray
 from keyhole.policies import Policy, load_policy, save_policy
-from keyhole.policies.files import POLICIES
+from keyhole.policies.tables import POLICIES
 
 _ROUNDING = 1e-12
 

@@ -1,5 +1,6 @@
 """The command line: every command has a file of its own, and is registered here."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -7,6 +8,7 @@ import typer
 import keyhole
 from keyhole.cli.atlas import AtlasCommand, atlas_command
 from keyhole.cli.bound import bound_command
+from keyhole.cli.check import check_command
 from keyhole.cli.classify import classify_command
 from keyhole.cli.evaluate import evaluate_command
 from keyhole.cli.learn import learn_command
@@ -40,10 +42,13 @@ def main(
     ] = False,
 ) -> None:
     """Learn to rank a whole list while seeing only its top."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a module of the user's own is looked for where they are
 
 
 app.command(name="play")(play_command)
 app.command(name="list")(list_command)
+app.command(name="check")(check_command)
 app.command(name="reproduce")(reproduce_command)
 app.command(name="learn")(learn_command)
 app.command(name="rank")(rank_command)

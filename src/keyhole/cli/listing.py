@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Mapping
+from typing import Any
 
 from rich.table import Table
 
@@ -10,6 +10,7 @@ from keyhole.cli.terminal import OUT, Json, escape, sentences, to_json
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import RANKERS, SUBROUTINES, ContextualRanker, FixedListRanker
+from keyhole.registry import Table as NamedRows
 from keyhole.registry import options_of
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES
@@ -27,11 +28,11 @@ def _options_text(cls: type) -> str:
     )
 
 
-def _rows(table: Mapping[str, type], base: type = object) -> dict[str, tuple[str, str]]:
+def _rows(table: NamedRows[Any], base: type = object) -> dict[str, tuple[str, str]]:
     """Return the names of a table's rows with a sentence and the options of each."""
     return {
         name: (_summary_of(cls), _options_text(cls))
-        for name, cls in table.items()
+        for name, cls in {**table, **table.installed()}.items()
         if issubclass(cls, base)
     }
 

@@ -29,7 +29,11 @@ _OF_A_CSV = {name: f"--{name}" for name in ("threshold", "grades", "missing")}
 
 def play_command(
     ranker: Annotated[
-        str, typer.Option(help="Algorithm to play: a name of 'keyhole list'.")
+        str,
+        typer.Option(
+            help="Algorithm to play: a name of 'keyhole list', or file.py:Class or module:Class "
+            "for one of your own. Measures and worlds of your own are named likewise."
+        ),
     ] = "rtopk",
     subroutine: Annotated[
         str | None,

@@ -13,6 +13,11 @@ each is impossible:
 - *Files that mix.* Every function, signature, source version and compiler setting has a file of its
   own, written at once or not at all, and read only if its checksum is right. Whatever else is in
   the folder is passed over, and a folder that cannot be written costs only time.
+
+All of this rests on classes that Numba keeps to itself. Where a version of Numba has them no
+longer, its own cache is used, in a folder for each version of the sources, so that code that is
+inlined is new whenever it has changed; names of assembled functions, which carry a digest, keep
+symbols apart.
 """
 
 import hashlib
@@ -21,7 +26,8 @@ import os
 import pickle
 import secrets
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from glob import escape
 from pathlib import Path
@@ -30,11 +36,20 @@ from typing import Any
 import llvmlite
 import numba
 from numba.core import config
-from numba.core.bytecode import FunctionIdentity
-from numba.core.caching import FunctionCache
-from numba.core.serialize import dumps
 
 from keyhole.files import write_atomically
+
+try:
+    from numba.core.bytecode import FunctionIdentity
+    from numba.core.caching import FunctionCache
+    from numba.core.serialize import dumps
+
+    _HAS_PRIVATE_CLASSES = hasattr(FunctionIdentity, "_unique_ids") and all(
+        hasattr(FunctionCache, name) for name in ("_load_overload", "_save_overload", "_impl_class")
+    )
+except ImportError:
+    FunctionCache: Any = object  # type: ignore[no-redef]
+    _HAS_PRIVATE_CLASSES = False
 
 _PACKAGE = Path(__file__).parents[1]
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
@@ -42,7 +57,8 @@ _CHECKSUM_BYTES = hashlib.sha256().digest_size
 
 def _number_functions_apart() -> None:
     """Let Numba number what this process compiles from a place no other process starts at."""
-    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
+    if _HAS_PRIVATE_CLASSES:
+        FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
 
 
 _number_functions_apart()
@@ -134,9 +150,25 @@ class CodeCache(FunctionCache):
                 other.unlink(missing_ok=True)
 
 
+@contextmanager
+def _folder_of_these_sources() -> Iterator[None]:
+    """Let Numba's own cache choose a folder that other versions of the sources do not use."""
+    settings: Any = config
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(Path(before or _PACKAGE / "__pycache__") / source_stamp()[:24])
+    try:
+        yield
+    finally:
+        settings.CACHE_DIR = before
+
+
 def keep_code(dispatcher: Any, function: Callable[..., Any], parts: tuple[str, ...]) -> None:
     """Let a compiled function be found again by later processes, where there is room for it."""
     try:
-        dispatcher._cache = CodeCache(function, parts)
+        if _HAS_PRIVATE_CLASSES:
+            dispatcher._cache = CodeCache(function, parts)
+        else:
+            with _folder_of_these_sources():
+                dispatcher.enable_caching()
     except RuntimeError:  # Numba knows no folder that can be written
         _warn_once()

@@ -14,9 +14,12 @@ from keyhole.policies.forest import ForestScorer
 from keyhole.policies.linear import LinearScorer
 from keyhole.policies.online import OnlineRankers
 from keyhole.policies.pairs import fit_pairs
+from keyhole.policies.tables import POLICIES, SCORERS, policy
 from keyhole.policies.training import fit_classifiers, fit_forests, fit_rankers
 
 __all__ = [
+    "POLICIES",
+    "SCORERS",
     "Always",
     "EpsilonGreedy",
     "ForestScorer",
@@ -32,5 +35,6 @@ __all__ = [
     "fit_pairs",
     "fit_rankers",
     "load_policy",
+    "policy",
     "save_policy",
 ]

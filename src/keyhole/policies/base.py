@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number
+from keyhole.registry import Described
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -29,7 +30,7 @@ def check_contexts(contexts: ArrayLike, n_features: int | None = None) -> FloatA
     return table
 
 
-class Scorer(ABC):
+class Scorer(Described, ABC):
     """A score of each ad for each visitor; scores of different ads can be compared."""
 
     n_actions: int
@@ -49,7 +50,7 @@ class Scorer(ABC):
         """Return the scorer that :meth:`arrays` describes."""
 
 
-class Policy(ABC):
+class Policy(Described, ABC):
     """A choice of one of K ads by chance, given a visitor's context."""
 
     n_actions: int
@@ -57,10 +58,6 @@ class Policy(ABC):
     @abstractmethod
     def probabilities(self, contexts: ArrayLike) -> FloatArray:
         """Return the probability of each ad for each visitor; every row sums to 1."""
-
-    def arrays(self) -> Arrays:
-        """Return the settings to save, as numbers; a scorer is saved beside them."""
-        return {}
 
 
 class Uniform(Policy):
@@ -78,9 +75,6 @@ class Uniform(Policy):
     def probabilities(self, contexts: ArrayLike) -> FloatArray:
         shape = (len(check_contexts(contexts)), self.n_actions)
         return np.full(shape, 1.0 / self.n_actions)
-
-    def arrays(self) -> Arrays:
-        return {"n_actions": np.array(self.n_actions)}
 
 
 class Always(Policy):
@@ -102,9 +96,6 @@ class Always(Policy):
         chosen = np.zeros((len(check_contexts(contexts)), self.n_actions))
         chosen[:, self.action] = 1.0
         return chosen
-
-    def arrays(self) -> Arrays:
-        return {"n_actions": np.array(self.n_actions), "action": np.array(self.action)}
 
 
 class ScorePolicy(Policy):
@@ -165,9 +156,6 @@ class EpsilonGreedy(ScorePolicy):
         chosen[np.arange(len(best)), best] = 1.0 - self.epsilon
         return chosen
 
-    def arrays(self) -> Arrays:
-        return {"epsilon": np.array(self.epsilon)}
-
 
 class Softmax(ScorePolicy):
     """Each ad with a probability proportional to exp(score / temperature).
@@ -191,6 +179,3 @@ class Softmax(ScorePolicy):
         powers = np.exp((scores - scores.max(axis=1, keepdims=True)) / self.temperature)
         chosen: FloatArray = powers / powers.sum(axis=1, keepdims=True)
         return chosen
-
-    def arrays(self) -> Arrays:
-        return {"temperature": np.array(self.temperature)}

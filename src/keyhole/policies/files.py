@@ -7,36 +7,18 @@ import numpy as np
 
 from keyhole.errors import InvalidInput, check_choice
 from keyhole.files import reading_arrays, write_arrays
-from keyhole.policies.base import (
-    Always,
-    EpsilonGreedy,
-    Greedy,
-    Policy,
-    ScorePolicy,
-    Scorer,
-    Softmax,
-    Uniform,
-)
-from keyhole.policies.forest import ForestScorer
-from keyhole.policies.linear import LinearScorer
+from keyhole.policies.base import Policy, ScorePolicy
+from keyhole.policies.tables import POLICIES, SCORERS
+from keyhole.registry import Table, registered_name
 
-POLICIES: dict[str, type[Policy]] = {
-    "uniform": Uniform,
-    "always": Always,
-    "greedy": Greedy,
-    "epsilon-greedy": EpsilonGreedy,
-    "softmax": Softmax,
-}
-SCORERS: dict[str, type[Scorer]] = {"linear": LinearScorer, "forest": ForestScorer}
 _FORMAT = 1
 
 
-def _name_of(thing: Any, table: dict[str, Any], what: str) -> str:
-    for name, cls in table.items():
-        if type(thing) is cls:
-            return name
+def _name_in(table: Table[Any], thing: Any) -> str:
+    if type(thing) in table.values():
+        return registered_name(type(thing))
     raise InvalidInput(
-        f"A {what} to save must be one of {', '.join(table)}, got {type(thing).__name__}."
+        f"A {table.noun} to save must be one of {', '.join(table)}, got {type(thing).__name__}."
     )
 
 
@@ -47,7 +29,7 @@ def save_policy(policy: Policy, path: Path | str) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from keyhole.policies import LinearScorer
+    >>> from keyhole.policies import EpsilonGreedy, LinearScorer
     >>> path = Path(tempfile.mkdtemp()) / "policy.npz"
     >>> save_policy(EpsilonGreedy(LinearScorer([[1.0], [2.0]], [0.0, 0.5]), epsilon=0.2), path)
     >>> load_policy(path).probabilities([[1.0]]).tolist()
@@ -55,11 +37,12 @@ def save_policy(policy: Policy, path: Path | str) -> None:
     """
     arrays: dict[str, Any] = {
         "format": np.array(_FORMAT),
-        "policy": np.array(_name_of(policy, POLICIES, "policy")),
+        "policy": np.array(_name_in(POLICIES, policy)),
     }
-    arrays |= {f"policy.{name}": value for name, value in policy.arrays().items()}
+    settings = {name: value for name, value in policy.settings.items() if name != "scorer"}
+    arrays |= {f"policy.{name}": np.array(value) for name, value in settings.items()}
     if isinstance(policy, ScorePolicy):
-        arrays["scorer"] = np.array(_name_of(policy.scorer, SCORERS, "scorer"))
+        arrays["scorer"] = np.array(_name_in(SCORERS, policy.scorer))
         arrays |= {f"scorer.{name}": value for name, value in policy.scorer.arrays().items()}
     write_arrays(path, arrays)
 

@@ -1,5 +1,6 @@
 """Random forests as flat arrays, and their evaluation in compiled code."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,10 @@ class Trees(NamedTuple):
     """First node of each tree, and the number of nodes."""
     ad_starts: Any
     """First tree of each ad, and the number of trees."""
+
+
+_DTYPES = (np.int32, np.float64, np.int32, np.int32, np.float64, np.int64, np.int64)
+"""Those of :class:`Trees`, which a spec does not tell."""
 
 
 @rare_kernel
@@ -67,9 +72,10 @@ class ForestScorer(Scorer):
     The same as scikit-learn's ``predict_proba``: contexts are rounded to single precision first.
     """
 
-    def __init__(self, trees: Trees, n_features: int) -> None:
-        self.trees, self.n_features = _checked(trees, n_features), n_features
-        self.n_actions = len(trees.ad_starts) - 1
+    def __init__(self, trees: Trees | Sequence[ArrayLike], n_features: int) -> None:
+        given = Trees(*(np.asarray(a, dtype) for a, dtype in zip(trees, _DTYPES, strict=True)))
+        self.trees, self.n_features = _checked(given, n_features), n_features
+        self.n_actions = len(given.ad_starts) - 1
 
     def scores(self, contexts: ArrayLike) -> FloatArray:
         table = check_contexts(contexts, self.n_features).astype(np.float32)

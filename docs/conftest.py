@@ -1,0 +1,8 @@
+"""The examples of a page run in a folder of their own: some of them write files."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)

@@ -1,0 +1,146 @@
+"""The command that runs the contract checks over something of a user's own."""
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from keyhole.checks import (
+    LIVING_CHECKS,
+    RANKER_CHECKS,
+    SURROGATE_CHECKS,
+    check_measure,
+    check_reveal,
+    check_world,
+)
+from keyhole.cli.terminal import OUT, Json, escape, parse_options, sentences, to_json
+from keyhole.contracts import Ranker, World
+from keyhole.errors import InvalidInput
+from keyhole.measures import measure as named_measure
+from keyhole.rankers import RANKERS, ContextualRanker
+from keyhole.reveals import REVEALS
+from keyhole.surrogates import SURROGATES
+from keyhole.worlds import WORLDS, Flips, Queries
+
+_ROUNDS = 60
+_N_FEATURES = 4
+_OWNERS = ("ranker", "measure", "world", "reveal", "surrogate")
+
+Check = tuple[str, Callable[[], None]]
+
+
+def check_command(
+    ranker: Annotated[
+        str | None,
+        typer.Option(help="A ranker: file.py:Class, module:Class or a name of 'keyhole list'."),
+    ] = None,
+    measure: Annotated[str | None, typer.Option(help="A measure, likewise.")] = None,
+    world: Annotated[str | None, typer.Option(help="A world, likewise.")] = None,
+    reveal: Annotated[str | None, typer.Option(help="A reveal, likewise.")] = None,
+    surrogate: Annotated[str | None, typer.Option(help="A surrogate, likewise.")] = None,
+    items: Annotated[int, typer.Option(help="Length of the lists to check with.")] = 5,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="OWNER.NAME=VALUE", help="Any option, such as ranker.horizon=100."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check that a ranker, measure, world, reveal or surrogate keeps its contract.
+
+    These are the checks that every row of the package's own tables passes. Prints a line per
+    check and exits with 1 if one fails.
+
+        keyhole check --ranker greedy.py:Greedy
+
+        keyhole check --ranker rtopk --items 8 --set ranker.k=2
+    """
+    with sentences():
+        options = parse_options(settings or [], _OWNERS)
+        named = {"ranker": ranker, "measure": measure, "world": world, "reveal": reveal}
+        named["surrogate"] = surrogate
+        if not any(named.values()):
+            raise InvalidInput(
+                f"One of {', '.join(f'--{owner}' for owner in named)} must say what to check."
+            )
+        results = []
+        for owner, name in named.items():
+            if name is not None:
+                for sentence, check in _CHECKS[owner](name, options[owner], items):
+                    results.append({"check": sentence, **_outcome(check)})
+                    if not as_json:
+                        _print(results[-1])
+        if as_json:
+            sys.stdout.write(to_json(results))
+    if not all(result["holds"] for result in results):
+        raise typer.Exit(1)
+
+
+def _outcome(check: Callable[[], None]) -> dict[str, Any]:
+    try:
+        check()
+    except AssertionError as error:
+        return {"holds": False, "why": str(error)}
+    return {"holds": True, "why": ""}
+
+
+def _print(result: dict[str, Any]) -> None:
+    word = "[green]PASS[/]" if result["holds"] else "[bold red]FAIL[/]"
+    why = f": {result['why']}" if result["why"] else ""
+    OUT.print(f"{word} {escape(result['check'] + why)}", soft_wrap=True, highlight=False)
+
+
+def _sentence_of(check: Callable[..., None]) -> str:
+    """Return what a check says it checks."""
+    first = (check.__doc__ or check.__name__).strip().splitlines()[0]
+    return first.removeprefix("Check that ").rstrip(".")
+
+
+def _lists(n_items: int) -> Queries:
+    """Return some query-document lists of one length."""
+    numbers = np.random.default_rng(0)
+    features = numbers.random((40 * n_items, _N_FEATURES))
+    grades = (features[:, 0] > 0.5).astype(float)
+    return Queries(features, grades, np.arange(0, 40 * n_items + 1, n_items))
+
+
+def _of_ranker(name: str, options: dict[str, Any], n_items: int) -> Iterator[Check]:
+    lists = issubclass(RANKERS.find(name), ContextualRanker)
+    features = {"n_features": _N_FEATURES} if lists else {}
+    made: Ranker = RANKERS.make(name, n_items=n_items, **features, **options)
+    crowd: World = _lists(n_items) if lists else Flips(n_items, n_relevant=max(1, n_items // 3))
+    for check in (*RANKER_CHECKS, *LIVING_CHECKS):
+        yield _sentence_of(check), lambda check=check: check(made, crowd, _ROUNDS)  # type: ignore[misc]
+
+
+def _of_measure(name: str, options: dict[str, Any], n_items: int) -> Iterator[Check]:
+    made = named_measure(name, **options)
+    yield _sentence_of(check_measure), lambda: check_measure(made, n_items)
+
+
+def _of_world(name: str, options: dict[str, Any], n_items: int) -> Iterator[Check]:
+    made = WORLDS.make(name, **{"n_items": n_items, **options})
+    yield _sentence_of(check_world), lambda: check_world(made, _ROUNDS)
+
+
+def _of_reveal(name: str, options: dict[str, Any], n_items: int) -> Iterator[Check]:
+    made = REVEALS.make(name, **options)
+    yield _sentence_of(check_reveal), lambda: check_reveal(made, n_items)
+
+
+def _of_surrogate(name: str, options: dict[str, Any], n_items: int) -> Iterator[Check]:
+    made = SURROGATES.make(name, **options)
+    for check in SURROGATE_CHECKS:
+        yield _sentence_of(check), lambda check=check: check(made)  # type: ignore[misc]
+
+
+_CHECKS: dict[str, Callable[[str, dict[str, Any], int], Iterator[Check]]] = {
+    "ranker": _of_ranker,
+    "measure": _of_measure,
+    "world": _of_world,
+    "reveal": _of_reveal,
+    "surrogate": _of_surrogate,
+}

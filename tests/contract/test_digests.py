@@ -1,0 +1,75 @@
+"""The games of every ranker are those of the version before this one, ranking by ranking.
+
+``digests.json`` holds a digest of the rankings that every example of the contract suite shows, the
+total of their scores and a sum over the state it ends with. What changes on purpose is written
+anew (``python -m tests.contract.test_digests``) and named in the changelog.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from keyhole.contracts import Ranker, World
+from keyhole.game import play
+from keyhole.worlds import Flips
+from tests.contract.test_contextual import EQUAL, _make
+from tests.contract.test_contextual import EXAMPLES as LIST_EXAMPLES
+from tests.contract.test_contracts import RANKER_EXAMPLES
+
+FILE = Path(__file__).with_name("digests.json")
+ROUNDS = 60
+
+
+def fingerprint(ranker: Ranker, world: World) -> list[Any]:
+    """Return a digest of the rankings of a game, its total score and a sum over its last state."""
+    run = ranker.run
+    trace = play(
+        ranker, world, rounds=ROUNDS, seed=ranker.seed, runs=run + 1, record=True,
+        measure=getattr(ranker, "measure", None),
+    )  # fmt: skip
+    rankings = np.ascontiguousarray(trace.logs[run].rankings)
+    arrays = [a for n, a in trace.states[run].items() if n not in ("next_round", "spec")]
+    weighted = sum(float(a.ravel() @ np.arange(1, a.size + 1)) for a in arrays)
+    digest = hashlib.sha256(rankings.tobytes()).hexdigest()[:16]
+    return [digest, float(trace.scores[run, -1]), weighted]
+
+
+def games() -> dict[str, tuple[Ranker, World]]:
+    """Return a game for every example of the contract suite."""
+    fixed = {
+        f"{row}, {label}": (make(), world or Flips(make().n_items, n_relevant=1))
+        for row, examples in RANKER_EXAMPLES.items()
+        for label, make, world in examples
+    }
+    lists: dict[str, tuple[Ranker, World]] = {
+        f"{row}, {json.dumps(options)}": (_make(row, options), EQUAL)
+        for row, many in LIST_EXAMPLES.items()
+        for options in many
+    }
+    return {**fixed, **lists}
+
+
+@pytest.fixture(scope="module")
+def known():
+    return json.loads(FILE.read_text())
+
+
+def test_every_example_has_a_digest(known):
+    assert set(known) == set(games())
+
+
+@pytest.mark.parametrize("name", games())
+def test_games_are_those_of_before(name, known):
+    digest, total, weighted = fingerprint(*games()[name])
+    assert digest == known[name][0]
+    # The C library's exp and log differ by the last bit between processors.
+    assert [total, weighted] == pytest.approx(known[name][1:], rel=1e-9, abs=1e-9)
+
+
+if __name__ == "__main__":
+    found = {name: fingerprint(*game) for name, game in games().items()}
+    FILE.write_text(json.dumps(found, indent=1) + "\n")
