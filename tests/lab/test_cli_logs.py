@@ -79,13 +79,19 @@ def test_parquet_and_the_bound_of_ones_choice(log, tmp_path):
     [
         (["--policy", "unifrom"], "--policy must be uniform, logged, best-fixed or the file of"),
         (["--policy", "uniform", "--baseline", "x.npz"], "--baseline must be uniform"),
-        (["--policy", "uniform", "--confidence", 1], "`confidence` must be a number below 1"),
+        (
+            ["--policy", "uniform", "--confidence", 1],
+            "Error: --confidence must be a number below 1",
+        ),
         (["--policy", "uniform", "--bound", "betthing"], "Did you mean 'betting'?"),
         (["--policy", "uniform", "--actions", 2], "an action must be between 0 and n_actions-1=1"),
         (["--policy", "uniform", "--actions", 0], "--actions must be an integer of at least 1"),
         (["--policy", "uniform", "--rewards", 0, 0.5], "Rewards must be between 0 and 0.5"),
-        (["--policy", "uniform", "--floor", 0.9], "`floor` must be at most the least propensity"),
-        (["--policy", "uniform", "--clip", 0], "`clip` must be a number above 0"),
+        (
+            ["--policy", "uniform", "--floor", 0.9],
+            "Error: --floor must be at most the least propensity",
+        ),
+        (["--policy", "uniform", "--clip", 0], "Error: --clip must be a number above 0"),
     ],
 )
 def test_bad_input_is_one_sentence(path, tmp_path, arguments, sentence):

@@ -19,6 +19,8 @@ from keyhole.offline.gate import NAMED, Evaluation, Line, evaluate
 from keyhole.policies import load_policy
 
 _KEEP = 1
+_OPTIONS = {name: f"--{name}" for name in ("confidence", "bound", "rewards", "floor", "clip")}
+"""Parameters of :func:`~keyhole.offline.gate.evaluate` that are options."""
 
 
 def _policy(text: str, option: str) -> Any:
@@ -102,7 +104,7 @@ def evaluate_command(
 
         keyhole evaluate log.csv --policy ranker.npz --confidence 0.99 --out out
     """
-    with sentences():
+    with sentences(options=_OPTIONS):
         if out is not None:
             check_figures()
         policies = [_policy(policy, "--policy"), _policy(baseline, "--baseline")]
