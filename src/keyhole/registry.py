@@ -167,8 +167,7 @@ class Table(Mapping[str, type[T]], Generic[T]):
         found: Any = self._imported(name) if ":" in str(name) else self._installed(name)
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise InvalidInput(
-                f"{self.noun} {name!r} must be a subclass of "
-                f"{self.base.__module__}.{self.base.__name__}, got {found!r}."
+                f"{self.noun} {name!r} must be a subclass of {self.base.__name__}, got {found!r}."
             )
         return found
 

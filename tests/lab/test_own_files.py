@@ -77,8 +77,8 @@ def test_a_module_on_the_path_is_found_and_goes_into_the_spec(folder, monkeypatc
         ("gone.py:Greedy", "'gone.py:Greedy' cannot be imported: there is no file gone.py"),
         ("no.such.module:Greedy", "cannot be imported: No module named 'no'"),
         ("greedy.py:Gredy", "there is no Gredy in greedy.py"),
-        ("greedy.py:Params", "must be a subclass of keyhole.contracts.Ranker"),
-        ("firstgood.py:FirstGood", "must be a subclass of keyhole.contracts.Ranker"),
+        ("greedy.py:Params", "must be a subclass of Ranker"),
+        ("firstgood.py:FirstGood", "must be a subclass of Ranker"),
         ("bad.py:Greedy", "cannot be imported: "),
     ],
 )

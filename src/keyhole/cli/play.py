@@ -26,6 +26,9 @@ from keyhole.lab.results import REGRET, Curve, curves_csv
 _OF_A_CSV = {name: f"--{name}" for name in ("threshold", "grades", "missing")}
 """What ratings are read with that has an option of its own."""
 
+_NAMED = 8
+"""Items of a ranking that are printed by name."""
+
 
 def play_command(
     ranker: Annotated[
@@ -150,7 +153,8 @@ def play_command(
             write_atomically(folder / "results.json", to_json(record).encode())
             write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
             if has_figure:
-                save_figure(folder, "regret", title, [Panel("", curves)], REGRET, label)
+                notes = [text for result in results for text in _learnt(result)]
+                save_figure(folder, "regret", title, [Panel("", curves)], REGRET, label, notes)
         if as_json:
             sys.stdout.write(to_json(record))
             return
@@ -158,6 +162,15 @@ def play_command(
         if folder is not None:
             what = "Figure and results" if has_figure else "Results"
             say(f"{what} are in {folder}.")
+
+
+def _learnt(result: dict[str, Any]) -> list[str]:
+    """Return what a ranker of items with names would show in the end, as a sentence, if any."""
+    if result["item_names"] is None:
+        return []
+    first = result["learnt_ranking"][:_NAMED]
+    more = ", …" if len(result["learnt_ranking"]) > _NAMED else ""
+    return [f"{result['spec']['ranker']} would now show: {', '.join(map(str, first))}{more}"]
 
 
 def _short(name: str, longest: int = 40) -> str:
@@ -187,5 +200,7 @@ def _print_results(results: list[dict[str, Any]]) -> None:
             "not known" if result["slope"] is None else f"{result['slope']:.2f}",
         )
     OUT.print(table)
+    for sentence in (text for result in results for text in _learnt(result)):
+        say(f"{sentence}.")
     for note in dict.fromkeys(note for result in results for note in result["notes"]):
         say(f"Note: {note}.")

@@ -103,6 +103,18 @@ def _warn_once() -> None:
     )
 
 
+def _has_foreign_types(of: Any) -> bool:
+    """Return whether tuples of a user's own are among the types of a signature.
+
+    Their classes may be gone, or others, when a later process reads what was compiled for them.
+    """
+    cls = getattr(of, "instance_class", None)
+    if cls is not None and not cls.__module__.startswith("keyhole."):
+        return True
+    inside = getattr(of, "types", ()) if not isinstance(of, tuple) else of
+    return any(_has_foreign_types(each) for each in inside)
+
+
 class CodeCache(FunctionCache):
     """The cache of one function; ``parts`` names what it is assembled from."""
 
@@ -121,6 +133,8 @@ class CodeCache(FunctionCache):
         return Path(self._cache_path) / name
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        if _has_foreign_types(sig):
+            return None
         key = self._key(sig, target_context.codegen())
         try:
             content = self._path(key).read_bytes()
@@ -133,7 +147,7 @@ class CodeCache(FunctionCache):
         return self._impl.rebuild(target_context, payload) if stored == key else None
 
     def _save_overload(self, sig: Any, data: Any) -> None:
-        if not self._impl.check_cachable(data):
+        if _has_foreign_types(sig) or not self._impl.check_cachable(data):
             return
         key = self._key(sig, data.codegen)
         content = dumps((key, self._impl.reduce(data)))

@@ -46,20 +46,26 @@ def check_figures() -> None:
 
 
 def save_figure(
-    folder: Path, name: str, title: str, panels: Sequence[Panel], axes: Axes, measure: str
+    folder: Path,
+    name: str,
+    title: str,
+    panels: Sequence[Panel],
+    axes: Axes,
+    measure: str,
+    notes: Sequence[str] = (),
 ) -> None:
-    """Draw curves, with bands of two standard errors, as PNG and SVG."""
+    """Draw curves, with bands of two standard errors, as PNG and SVG; ``notes`` stand below."""
     n_columns = len(panels) if len(panels) <= _MOST_IN_A_ROW else 2
     n_rows = math.ceil(len(panels) / n_columns)
     beside = _legend_beside(panels)
     width = 5.6 * n_columns + (1.6 if beside else 0.4)
     figure = new_figure(width, 3.9 * n_rows + 0.3)
     figure.suptitle(title, fontsize=12)
-    notes = [axes.better] if axes.better else []
+    below = [axes.better] if axes.better else []
     if any(len(curve.values) > 1 for panel in panels for curve in panel.curves):
         drawn = "bars" if any(panel.groups for panel in panels) else "bands"
-        notes.append(f"{drawn}: two standard errors over the runs")
-    figure.supxlabel("; ".join(notes), fontsize=8, color="0.4")
+        below.append(f"{drawn}: two standard errors over the runs")
+    figure.supxlabel("\n".join(["; ".join(below), *notes]), fontsize=8, color="0.4")
     entries: dict[str, Any] = {}
     for index, panel in enumerate(panels):
         plot = figure.add_subplot(n_rows, n_columns, index + 1)

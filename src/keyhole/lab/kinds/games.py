@@ -1,5 +1,6 @@
 """A game described by names and numbers, as the command line and studies give it."""
 
+import inspect
 import re
 import warnings
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import keyhole
-from keyhole.contracts import Measure, Ranker, Reveal, World
+from keyhole.contracts import Measure, Ranker, Reveal, World, whole_matrix
 from keyhole.data import read_ratings
 from keyhole.errors import InvalidInput, check_choice, check_integer
 from keyhole.files import plain
@@ -18,18 +19,14 @@ from keyhole.game.trace import Trace
 from keyhole.lab.inputs import DATA_PREFIX, DataMissing, check_fields, data_folder
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, Fixed, FixedListRanker
-from keyhole.registry import check_options, options_of
+from keyhole.registry import all_settings, check_options, options_of
 from keyhole.reveals import REVEALS, Top, least_reveal
 from keyhole.worlds import WORLDS, Choices, Ratings, Recorded
 
-_ARRAY_WORLDS = ("outcomes", "ratings", "recorded")
-"""Worlds made from arrays: in Python, or by giving a file as the world."""
 _FILE_OPTIONS = (
     "threshold", "grades", "n_chosen", "missing", "delimiter", "decimal", "header", "index",
     "in_order",
 )  # fmt: skip
-_LIST_WORLDS = ("queries", "separable", "graded")
-"""Worlds of query-document lists: not for games of one list."""
 
 
 @dataclass(frozen=True)
@@ -97,16 +94,27 @@ def _is_file(world: str) -> bool:
     return world.startswith(DATA_PREFIX) or re.search(r"\.[ct]sv(\.\w+)?$", world) is not None
 
 
+def _has_lists_that_change(cls: type[World]) -> bool:
+    """Return whether the lists of a world come with queries: games are of one fixed list."""
+    return cls.kernel.query is not whole_matrix
+
+
+def _is_made_of_numbers(cls: type[World]) -> bool:
+    """Return whether a world of one list can be named: others need arrays, in Python or a file."""
+    needed = [value for value in all_settings(cls).values() if value is inspect.Parameter.empty]
+    return not needed and not _has_lists_that_change(cls)
+
+
 def build_world(spec: GameSpec) -> tuple[World, list[str]]:
     """Return the world of a description, and notes on it."""
     options = dict(spec.world_options)
     if not _is_file(spec.world):
-        if spec.world in _LIST_WORLDS:
+        if spec.world in WORLDS and _has_lists_that_change(WORLDS[spec.world]):
             raise InvalidInput(
                 f"world must be one fixed list, got {spec.world!r}, whose lists change with the "
                 f"query: keyhole learn is for those."
             )
-        known = [name for name in WORLDS if name not in (*_ARRAY_WORLDS, *_LIST_WORLDS)]
+        known = [name for name, row in WORLDS.items() if _is_made_of_numbers(row)]
         if ":" not in spec.world:
             check_choice(spec.world, "world (a name, or a .csv file of people by items)", known)
         cls: Any = WORLDS.find(spec.world)

@@ -1,0 +1,264 @@
+"""What a ranker must be."""
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keyhole.contracts.lists import (
+    Feedback,
+    Impression,
+    Item,
+    Query,
+    no_features,
+    values_by_position,
+)
+from keyhole.errors import (
+    FeedbackTooSmall,
+    FloatArray,
+    IntArray,
+    InvalidInput,
+    check_integer,
+    check_ranking,
+    check_round,
+    check_seed,
+)
+from keyhole.files import write_arrays
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
+from keyhole.registry import Described
+
+
+@kernel
+def nothing_to_prepare(params: Any, state: Any, features: Any, upcoming: Any, work: Any) -> None:
+    """Leave the scratch memory as it is."""
+
+
+class Seen(NamedTuple):
+    """What a round showed and what was revealed of it: all that ``update`` learns from.
+
+    ``draw`` is where the random numbers of that round are drawn, ``features`` its list,
+    ``ranking[p]`` the item at position ``p`` and ``values[p]`` its relevance, NaN where it was
+    hidden; ``explored`` and ``propensity`` are what ``rank`` returned.
+    """
+
+    draw: Any
+    features: Any
+    ranking: Any
+    explored: bool
+    propensity: float
+    values: Any
+
+
+class RankerKernel(NamedTuple):
+    """The explicit half of a ranker: two functions that allocate and two compiled ones.
+
+    ``init(params, n_items, n_features) -> state`` (a NamedTuple of arrays);
+    ``work(params, n_items) -> work`` (scratch memory no result depends on);
+    ``rank(params, state, draw, features, out, work) -> (explored, propensity)``;
+    ``update(params, state, seen, work)``, where ``seen`` is what was shown and revealed
+    (:class:`Seen`).
+    Only ``update`` may write to the state. A ranker of query-document lists also has
+    ``greedy(params, state, features, out, work)``: what it would show if it did not explore.
+    What these need in common ``prepare(params, state, features, upcoming, work)`` works out. It is
+    called before any of them, once for several if neither the state nor the list changes in
+    between. ``upcoming`` are the features of the next list where they are known, and empty
+    elsewhere: no result depends on them, but they can be fetched early.
+    """
+
+    init: Callable[..., Any]
+    work: Callable[..., Any]
+    rank: Callable[..., tuple[bool, float]]
+    update: Callable[..., None]
+    greedy: Callable[..., None] | None = None
+    prepare: Callable[..., None] = nothing_to_prepare
+
+
+class Ranker(Described, ABC):
+    """An algorithm that shows rankings and learns from what is revealed of them."""
+
+    kernel: RankerKernel
+    params: Any
+    n_items: int
+    n_features: int = 0
+    max_grade: float = np.inf
+    """The largest relevance the ranker is tuned for."""
+    needs_gain_per_item: ClassVar[bool] = False
+    """Whether it can be tuned only for measures whose gains are per item."""
+    item_names: tuple[Item, ...] | None = None
+    """What the items are called, or None where they are known by their indices."""
+
+    def __init__(self, n_items: int, *, seed: int = 0, run: int = 0) -> None:
+        self.n_items = check_integer(n_items, f"`n_items` of {type(self).__name__}", at_least=1)
+        self.seed = check_seed(seed)
+        self.run = check_integer(run, "`run`", at_least=0, at_most=2**31)
+        self.next_round = 0
+
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """How many top positions a reveal must show for ``update`` to work."""
+
+    @property
+    def state(self) -> Any:
+        """The learnt state: a NamedTuple of arrays."""
+        if not hasattr(self, "_state"):
+            self._state = self.kernel.init(self.params, self.n_items, self.n_features)
+        return self._state
+
+    def _scratch(self, n_items: int) -> Any:
+        """Return scratch memory for a list, kept for lists that are no longer."""
+        if getattr(self, "_work_size", 0) < n_items:
+            self._work, self._work_size = self.kernel.work(self.params, n_items), n_items
+        return self._work
+
+    def forget_scratch(self) -> None:
+        """Drop the scratch memory; no result depends on it."""
+        self.__dict__.pop("_work_size", None)
+
+    def draw(self, round: int) -> Draw:
+        """Return where this ranker's random numbers of a round are drawn."""
+        return Draw(self.seed, stream_of(RANKER_STREAM, self.run), round)
+
+    def features_of(self, query: Query) -> FloatArray:
+        """Return the features of a list, or raise if it is none of this ranker's."""
+        if query.n_items != self.n_items:
+            raise InvalidInput(
+                f"`n_items` of the query must be {self.n_items}, got {query.n_items}."
+            )
+        return no_features(self.n_items) if query.features is None else query.features
+
+    def _prepared(self, query: Query | None) -> tuple[Query, FloatArray, IntArray, Any]:
+        """Return a list, its features, room for its ranking, and memory prepared for it."""
+        query = Query(self.n_items, None, self.item_names) if query is None else query
+        features = self.features_of(query)
+        work = self._scratch(query.n_items)
+        self.kernel.prepare(self.params, self.state, features, features[:0], work)
+        return query, features, np.empty(query.n_items, dtype=np.int64), work
+
+    def rank(self, query: Query | None = None, *, round: int | None = None) -> Impression:
+        """Return the ranking to show in ``round`` (default: the next one)."""
+        round = check_round(self.next_round if round is None else round)
+        query, features, ranking, work = self._prepared(query)
+        explored, propensity = self.kernel.rank(
+            self.params, self.state, self.draw(round), features, ranking, work
+        )
+        self.next_round = max(self.next_round, round + 1)
+        return Impression(round, query, ranking, bool(explored), float(propensity))
+
+    def best(self, query: Query | None = None) -> list[Item]:
+        """Return the ranking it would show if it never explored, by name, best item first.
+
+        That of a ranker that never explores is what it shows next.
+        """
+        query, features, ranking, work = self._prepared(query)
+        if self.kernel.greedy is None:
+            draw = self.draw(self.next_round)
+            self.kernel.rank(self.params, self.state, draw, features, ranking, work)
+        else:
+            self.kernel.greedy(self.params, self.state, features, ranking, work)
+        return Impression(self.next_round, query, ranking, False, np.nan).items
+
+    def update(self, impression: Impression, feedback: Feedback | ArrayLike) -> None:
+        """Learn from what was revealed of an impression, in any order and after any delay.
+
+        A number is the relevance of the first item shown; a list of numbers, of the first ones.
+        """
+        if not isinstance(impression, Impression):
+            raise InvalidInput(
+                f"impression must be what `rank` returned, or Impression.from_json of its text, "
+                f"got {impression!r}."
+            )
+        features, n_items = self.features_of(impression.query), impression.query.n_items
+        ranking = check_ranking(impression.ranking, n_items, "ranking of the impression")
+        values = values_by_position(feedback, n_items)
+        if bool(np.isnan(values[: self.depth]).any()):
+            raise FeedbackTooSmall(
+                f"{type(self).__name__} needs the relevance of the first {self.depth} positions, "
+                f"but the feedback hides some of them."
+            )
+        work = self._scratch(n_items)
+        self.kernel.prepare(self.params, self.state, features, features[:0], work)
+        seen = Seen(
+            self.draw(check_round(impression.round)),
+            features,
+            ranking,
+            impression.explored,
+            impression.propensity,
+            values,
+        )
+        self.kernel.update(self.params, self.state, seen, work)
+        self.next_round = max(self.next_round, impression.round + 1)
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """Return a copy of the state as plain arrays, with the spec of the ranker it is of."""
+        return state_arrays(self.described(), self.state._asdict(), self.next_round)
+
+    def load_state_dict(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Take over a state of :meth:`state_dict`; one that does not fit changes nothing.
+
+        It may come from a ranker with another seed, but with no other setting.
+        """
+        state = self.state._asdict()
+        if set(arrays) != {*state, "next_round", "spec"}:
+            raise InvalidInput(
+                f"state of {type(self).__name__} must hold "
+                f"{', '.join([*state, 'next_round', 'spec'])}, got {', '.join(arrays)}."
+            )
+        self._check_same_settings(str(arrays["spec"]))
+        for name, own in state.items():
+            given = np.asarray(arrays[name])
+            if given.shape != own.shape or given.dtype != own.dtype:
+                raise InvalidInput(
+                    f"`{name}` of the state must be {own.dtype} of shape {own.shape}, "
+                    f"got {given.dtype} of shape {given.shape}."
+                )
+        self.next_round = check_round(np.asarray(arrays["next_round"]).item())
+        for name, own in state.items():
+            own[...] = arrays[name]
+        return self
+
+    def _check_same_settings(self, text: str) -> None:
+        try:
+            theirs = dict(json.loads(text))
+        except (TypeError, ValueError):
+            raise InvalidInput("`spec` of the state must be the spec of a ranker.") from None
+        own = json.loads(json.dumps(self.described()))
+        for name in sorted({*own, *theirs} - {"version", "seed", "run"}):
+            if own.get(name) != theirs.get(name):
+                raise InvalidInput(
+                    f"state must be of a {own['name']} with {name}={own.get(name)!r}, got one of a "
+                    f"{theirs.get('name')} with {name}={theirs.get(name)!r}."
+                )
+
+    def save(self, path: Path | str) -> None:
+        """Write spec and state to a file of plain arrays, whole or not at all.
+
+        :func:`keyhole.load` gives the ranker back, in this process or in another one.
+        """
+        _ = self.spec  # what cannot be made again is not saved
+        write_arrays(path, self.state_dict())
+
+    def with_items(self, items: Sequence[Item]) -> Self:
+        """Return the ranker of a list in which items were added and removed."""
+        raise InvalidInput(
+            f"{type(self).__name__} ranks lists that change with every query: there are no items "
+            f"to add or to remove."
+        )
+
+    def relabelled(self, labels: IntArray) -> Self:
+        """Return a fresh ranker of the list in which item ``i`` is the old ``labels[i]``."""
+        return self.fresh()
+
+
+def state_arrays(
+    described: Mapping[str, Any], state: Mapping[str, NDArray[Any]], next_round: int
+) -> dict[str, NDArray[Any]]:
+    """Return a copy of the state of a ranker, as :meth:`Ranker.load_state_dict` takes it."""
+    arrays = {name: array.copy() for name, array in state.items()}
+    spec = np.array(json.dumps(described))
+    return {**arrays, "next_round": np.array(next_round), "spec": spec}

@@ -1,0 +1,75 @@
+"""A walk from a command down to what it prints: no file twice, and all are on the map."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import keyhole
+from keyhole.cli.app import app
+
+PACKAGE = Path(keyhole.__file__).parent
+MAP = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text()
+WALKED = ("cli", "lab", "game", "offline", "monitoring", "bounds", "batch")
+"""Packages that lead from a command to its result; the others are what these reach for."""
+
+LOG = "action,reward,propensity,x0\n0,1,0.5,0.1\n1,0,0.5,0.2\n0,0,0.5,0.3\n1,1,0.5,0.4\n" * 30
+LISTS = "1 qid:1 1:0.7\n0 qid:1 1:0.1\n2 qid:2 1:0.4\n0 qid:2 1:0.2\n" * 3
+COMMANDS = {
+    "play": ["play", "--items", "4", "--rounds", "200", "--out", "out"],
+    "learn": ["learn", "lists.txt", "--rounds", "50"],
+    "reproduce": ["reproduce", "thesis-fig3.1", "--quick", "--out", "out"],
+    "evaluate": ["evaluate", "log.csv", "--policy", "best-fixed", "--baseline", "logged"],
+    "classify": ["classify", "NDCG", "--items", "3", "--top", "1"],
+}
+
+
+class Walk:
+    """The files of the package that a call goes through, and the stacks that enter one twice."""
+
+    def __init__(self):
+        self.files: set[str] = set()
+        self.twice: set[tuple[str, ...]] = set()
+
+    def __call__(self, frame, event, _argument):
+        if event != "call" or not frame.f_code.co_filename.startswith(str(PACKAGE)):
+            return
+        self.files.add(self._name(frame))
+        stack: list[str] = []
+        while frame is not None:
+            if frame.f_code.co_filename.startswith(str(PACKAGE)):
+                name = self._name(frame)
+                if name.startswith(WALKED) and (not stack or stack[-1] != name):
+                    stack.append(name)
+            frame = frame.f_back
+        if len(set(stack)) < len(stack):
+            self.twice.add(tuple(reversed(stack)))
+
+    @staticmethod
+    def _name(frame):
+        return Path(frame.f_code.co_filename).relative_to(PACKAGE).as_posix()
+
+
+def is_on_the_map(name: str) -> bool:
+    """Return whether the map names a file, or its folder as one of files of one kind."""
+    folder = name.rpartition("/")[0]
+    return f"`{name}`" in MAP or bool(folder and re.search(rf"`{re.escape(folder)}/\*`", MAP))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_walk(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lists.txt").write_text(LISTS)
+    (tmp_path / "log.csv").write_text(LOG)
+    walk = Walk()
+    sys.setprofile(walk)
+    try:
+        result = CliRunner().invoke(app, COMMANDS[command])
+    finally:
+        sys.setprofile(None)
+    assert result.exit_code in (0, 1), result.output
+    assert not walk.twice
+    assert [name for name in sorted(walk.files) if not is_on_the_map(name)] == []
+    assert len(walk.files) > 8
