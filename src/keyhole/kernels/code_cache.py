@@ -17,7 +17,7 @@ each is impossible:
 All of this rests on classes that Numba keeps to itself. Where a version of Numba has them no
 longer, its own cache is used, in a folder for each version of the sources, so that code that is
 inlined is new whenever it has changed; names of assembled functions, which carry a digest, keep
-symbols apart.
+symbols apart. It finds kernels again, but no assembled function: every process compiles those.
 """
 
 import hashlib
