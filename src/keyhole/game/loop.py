@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from keyhole.contracts import Ranker, Reveal, Seen, World
+from keyhole.contracts import Ranker, Reveal, Seen, World, whole_matrix
 from keyhole.game.comparators import Comparator
-from keyhole.kernels.compiled import assemble, kernel
+from keyhole.kernels.compiled import assemble, kernel, rare_kernel
 from keyhole.kernels.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of
 
 
@@ -48,7 +48,34 @@ def _greedy_score(greedy: Any, score: Any) -> Callable[..., float]:
     return score_greedy
 
 
+@rare_kernel
+def write_down(log: Any, row: int, seen: Any) -> None:
+    """Put what a round showed and revealed into a log."""
+    place, n_items = log.starts[row], seen.ranking.shape[0]
+    log.rounds[row] = seen.draw.round
+    log.explored[row] = seen.explored
+    log.propensities[row] = seen.propensity
+    log.starts[row + 1] = place + n_items
+    for position in range(n_items):
+        log.rankings[place + position] = seen.ranking[position]
+        log.values[place + position] = seen.values[position]
+        for column in range(log.features.shape[1]):
+            log.features[place + position, column] = seen.features[position, column]
+
+
+@rare_kernel
+def mark(board: Any, cursor: int, total: float, greedy_total: float, sums: Any) -> None:
+    """Put a point onto the curve."""
+    board.scores[cursor] = total
+    board.greedy[cursor] = greedy_total
+    if cursor < board.snapshots.shape[0]:
+        board.offsets[cursor] = sums.offset[0]
+        for index in range(sums.sums.shape[0]):
+            board.snapshots[cursor, index] = sums.sums[index]
+
+
 def _round_loop(
+    changing: bool,
     prepare_list: Any,
     rank: Any,
     update: Any,
@@ -75,8 +102,8 @@ def _round_loop(
         sums: Any,
         log: Any,
         log_first: int,
-        first: int,
-        end: int,
+        begin_round: int,
+        end_round: int,
     ) -> None:
         ranker_params, world_params, reveal_params, measure_params, comparator_params = params
         work, scratch = works
@@ -84,51 +111,47 @@ def _round_loop(
         world_stream = stream_of(WORLD_STREAM, world_run)
         reveal_stream = stream_of(REVEAL_STREAM, run)
         total, greedy_total, cursor = board.totals[0], board.totals[1], board.cursor[0]
-        for t in range(first, end):
+        features, ranking, values = matrix, board.ranking, board.values
+        relevance, gains, spare = board.relevance, board.gains, scratch.order
+        for t in range(begin_round, end_round):
             draw, users = Draw(seed, ranker_stream, t), Draw(seed, world_stream, t)
-            begin, stop = query(world_params, users, matrix)
-            features, n_items = matrix[begin:stop], stop - begin
-            ranking, values = board.ranking[:n_items], board.values[:n_items]
-            relevance, gains = board.relevance[:n_items], board.gains[:n_items]
+            later, end_later = 0, 0
+            if changing:
+                begin, stop = query(world_params, users, matrix)
+                features, n_items = matrix[begin:stop], stop - begin
+                ranking, values = board.ranking[:n_items], board.values[:n_items]
+                relevance, gains = board.relevance[:n_items], board.gains[:n_items]
+                spare = scratch.order[:n_items]
+                later, end_later = upcoming(world_params, Draw(seed, world_stream, t + 1), matrix)
             relevance_of(world_params, users, relevance)
-            later, end_later = upcoming(world_params, Draw(seed, world_stream, t + 1), matrix)
             prepare_list(ranker_params, state, features, matrix[later:end_later], work)
             explored, propensity = rank(ranker_params, state, draw, features, ranking, work)
             reveal(reveal_params, Draw(seed, reveal_stream, t), relevance, ranking, values)
             offset, norm = prepare(measure_params, relevance, gains, scratch)
             shown = score(measure_params, gains, offset, norm, ranking)
             total += shown
-            judge = (
-                explored, gains, offset, norm, measure_params, work, scratch.order[:n_items]
-            )  # fmt: skip
+            judge = (explored, gains, offset, norm, measure_params, work, spare)
             greedy_total += score_greedy(ranker_params, state, features, judge, shown)
             seen = Seen(draw, features, ranking, explored, propensity, values)
             update(ranker_params, state, seen, work)
             observe(comparator_params, gains, offset, norm, sums)
-            row = t - log_first
-            if row < log.rounds.shape[0]:
-                log.rounds[row] = t
-                log.explored[row] = explored
-                log.propensities[row] = propensity
-                place = log.starts[row]
-                log.starts[row + 1] = place + n_items
-                for position in range(n_items):
-                    log.rankings[place + position] = ranking[position]
-                    log.values[place + position] = values[position]
-                    for column in range(log.features.shape[1]):
-                        log.features[place + position, column] = features[position, column]
+            if t - log_first < log.rounds.shape[0]:
+                write_down(log, t - log_first, seen)
             if t + 1 == checkpoints[cursor]:
-                board.scores[cursor] = total
-                board.greedy[cursor] = greedy_total
                 board.best[cursor] = best(comparator_params, sums)
-                if cursor < board.snapshots.shape[0]:
-                    board.offsets[cursor] = sums.offset[0]
-                    for index in range(sums.sums.shape[0]):
-                        board.snapshots[cursor, index] = sums.sums[index]
+                mark(board, cursor, total, greedy_total, sums)
                 cursor += 1
         board.totals[0], board.totals[1], board.cursor[0] = total, greedy_total, cursor
 
     return play_rounds
+
+
+def _loop_of_one_list(*parts: Any) -> Callable[..., None]:
+    return _round_loop(False, *parts)
+
+
+def _loop_of_lists(*parts: Any) -> Callable[..., None]:
+    return _round_loop(True, *parts)
 
 
 def loop_of(
@@ -148,8 +171,9 @@ def loop_of(
     score_greedy: Any = _as_shown if greedy else _not_asked
     if greedy and own.greedy is not None:
         score_greedy = assemble(_greedy_score, own.greedy, measure.score, inline=True)
+    changing = world.kernel.query is not whole_matrix
     return assemble(
-        _round_loop,
+        _loop_of_lists if changing else _loop_of_one_list,
         own.prepare,
         own.rank,
         own.update,
