@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keyhole
-from keyhole import FTPL, Feedback, Fixed, Flips, Impression, Log, RTopK, play, replay
+from keyhole import FTPL, Feedback, Fixed, Flips, Hedge, Impression, Log, RTopK, play, replay
 from keyhole.contracts import Query
 from keyhole.errors import FeedbackTooSmall, InvalidInput, UnknownName
 
@@ -35,11 +35,8 @@ def test_a_spec_is_plain_and_whole():
 
 def test_numbers_are_the_relevance_of_the_first_positions():
     rankers = [FTPL(3, seed=1) for _ in range(3)]
-    for ranker, feedback in zip(
-        rankers,
-        ([1, 0, 2], Feedback.top(1, 0, 2), Feedback(np.array([1.0, 0.0, 2.0]))),
-        strict=True,
-    ):
+    same: Any = ([1, 0, 2], Feedback.top(1, 0, 2), Feedback(np.array([1.0, 0.0, 2.0])))
+    for ranker, feedback in zip(rankers, same, strict=True):
         ranker.update(ranker.rank(), feedback)
     assert len({tuple(ranker.state.scores) for ranker in rankers}) == 1
     one = RTopK(3, horizon=90)
@@ -210,6 +207,27 @@ def test_the_greedy_score_of_a_fixed_list():
     assert trace.greedy[0] == pytest.approx(np.cumsum(greedy))
     assert trace.greedy[0, -1] > trace.scores[0, -1]
     assert np.isnan(play(ranker, world, rounds=20).greedy).all()
+
+
+def test_losses_of_rankings_are_means_over_where_the_lost_item_was():
+    ranker = Hedge(3, items=["a", "b", "c"], measure="SumLoss")
+    ranker.state.losses[:] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]  # abc acb bac bca cab cba
+    shorter = ranker.with_items(["b", "a"])
+    assert shorter.state.losses.tolist() == [44.0 / 3.0, 19.0 / 3.0]  # b before a, a before b
+    longer = shorter.with_items(["a", "new", "b"])  # a new b, a b new, new a b, new b a, ...
+    assert longer.state.losses.tolist() == [
+        19 / 3, 19 / 3, 19 / 3, 44 / 3, 44 / 3, 44 / 3,
+    ]  # fmt: skip
+
+
+def test_a_log_is_replayed_from_a_state():
+    ranker, world = FTPL(4, horizon=90), Flips(4, n_relevant=1)
+    log = play(ranker, world, rounds=90, record=True).logs[0]
+    halfway = replay(ranker, log.part(0, 40)).state_dict()
+    there = replay(ranker, log.part(40), start=halfway)
+    assert np.array_equal(there.state.scores, replay(ranker, log).state.scores)
+    assert there.next_round == 90
+    assert replay(ranker, log.part(0, 0), start=halfway).next_round == 40
 
 
 def test_a_log_is_of_one_list_and_one_seed():
