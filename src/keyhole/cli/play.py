@@ -26,7 +26,7 @@ from keyhole.lab.results import REGRET, Curve, curves_csv
 _OF_A_CSV = {name: f"--{name}" for name in ("threshold", "grades", "missing")}
 """What ratings are read with that has an option of its own."""
 
-_NAMED = 8
+_NAMED = 6
 """Items of a ranking that are printed by name."""
 
 
@@ -169,7 +169,8 @@ def _learnt(result: dict[str, Any]) -> list[str]:
     if result["item_names"] is None:
         return []
     first = result["learnt_ranking"][:_NAMED]
-    more = ", …" if len(result["learnt_ranking"]) > _NAMED else ""
+    n_more = len(result["learnt_ranking"]) - len(first)
+    more = f" and {n_more} more" if n_more else ""
     return [f"{result['spec']['ranker']} would now show: {', '.join(map(str, first))}{more}"]
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _ERRORS = 2.0
 _MOST_IN_PLOT = 6
 _STYLES = ("--", ":", "-.", (0, (1, 3)), (0, (6, 3)))
+_LETTERS_PER_INCH = 15
+"""Of the notes below a figure."""
 _MOST_IN_A_ROW = 3
 _MOST_INSIDE = 3
 
@@ -65,7 +68,9 @@ def save_figure(
     if any(len(curve.values) > 1 for panel in panels for curve in panel.curves):
         drawn = "bars" if any(panel.groups for panel in panels) else "bands"
         below.append(f"{drawn}: two standard errors over the runs")
-    figure.supxlabel("\n".join(["; ".join(below), *notes]), fontsize=8, color="0.4")
+    wrapped = [textwrap.fill(note, int(_LETTERS_PER_INCH * width)) for note in notes]
+    text = "\n".join(["; ".join(below), *wrapped]).strip()
+    figure.supxlabel(text, fontsize=8, color="0.4")
     entries: dict[str, Any] = {}
     for index, panel in enumerate(panels):
         plot = figure.add_subplot(n_rows, n_columns, index + 1)
