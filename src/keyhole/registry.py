@@ -7,6 +7,7 @@ of a name or of a spec; a name may also be that of an installed package's entry 
 ``module:Class`` or ``file.py:Class`` for a class of a user's own.
 """
 
+import copy
 import importlib
 import importlib.util
 import inspect
@@ -44,7 +45,9 @@ class Described:
         defaults = all_settings(cls)
         for name in kwargs:
             check_choice(name, f"A setting of {cls.__name__}", defaults or ["(none)"])
-        given = dict(zip(defaults, args, strict=False)) | kwargs
+        given = {
+            n: _kept(v) for n, v in {**dict(zip(defaults, args, strict=False)), **kwargs}.items()
+        }
         self.settings = {
             name: given.get(name, default)
             for name, default in defaults.items()
@@ -81,20 +84,29 @@ class Described:
         return type(self)(**{**self.settings, **changed})
 
 
+def _kept(value: Any) -> Any:
+    """Return a setting that its giver can no longer change; only tables, often large, are not copied."""
+    is_short = isinstance(value, list | dict) or (isinstance(value, np.ndarray) and value.ndim == 1)
+    return copy.copy(value) if is_short else value
+
+
 def all_settings(cls: type) -> dict[str, Any]:
     """Return the settings that a class takes, with their defaults (empty if they must be given)."""
-    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+    parameters = _parameters(cls)
     own = {p.name: p.default for p in parameters if p.kind not in _NOT_SETTINGS}
     passes_on = any(p.kind is p.VAR_KEYWORD for p in parameters)
     return own | (dict(getattr(cls, "shared_settings", {})) if passes_on else {})
 
 
+def _parameters(cls: type) -> list[inspect.Parameter]:
+    return list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+
+
 def options_of(cls: type) -> dict[str, Any]:
     """Return the settings of a row of a table that are its own, with their defaults."""
-    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
     return {
         p.name: p.default
-        for p in parameters
+        for p in _parameters(cls)
         if p.kind not in _NOT_SETTINGS and p.name not in _OF_A_GAME
     }
 
@@ -183,7 +195,11 @@ class Table(Mapping[str, type[T]], Generic[T]):
                 )
             return given
         name, of_spec = self.read(given)
-        return self.find(name)(**{**of_spec, **settings})
+        cls, settings = self.find(name), {**of_spec, **settings}
+        for needed, default in all_settings(cls).items():
+            if default is inspect.Parameter.empty and needed not in settings:
+                raise InvalidInput(f"{self.noun} {name!r} must be given `{needed}`.")
+        return cls(**settings)
 
     def read(self, given: str | Mapping[str, Any] | Any) -> tuple[str, dict[str, Any]]:
         """Return the name and the settings that a name or a spec holds, or raise."""

@@ -116,6 +116,23 @@ def test_entry_points_name_rows(monkeypatch):
     assert "polite" in run("list").stdout
 
 
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [("measure", "NDCG@3"), ("reveal", "top"), ("surrogate", "squared"), ("world", "flips")],
+)
+def test_every_kind_of_row_can_be_checked(owner, name):
+    result = run("check", f"--{owner}", name)
+    assert result.exit_code == 0, result.output
+    assert "PASS" in result.stdout
+    assert run("check", f"--{owner}", f"{name}x").exit_code == 2
+
+
+def test_worlds_of_arrays_are_not_checked_by_name():
+    result = run("check", "--world", "ratings")
+    assert result.exit_code == 2
+    assert "world 'ratings' must be given `table`" in result.output
+
+
 def test_nothing_to_check_is_said():
     result = run("check")
     assert result.exit_code == 2

@@ -21,6 +21,28 @@ def test_unknown_settings_are_refused_with_the_nearest_name():
         Flips(4, flipp=0.1)  # type: ignore[call-arg]
 
 
+def test_what_must_be_given_is_said():
+    with pytest.raises(InvalidInput, match="ranker 'rtopk' must be given `n_items`"):
+        keyhole.ranker("rtopk")
+    with pytest.raises(InvalidInput, match="world 'ratings' must be given `table`"):
+        keyhole.world("ratings")
+    with pytest.raises(InvalidInput, match="must be given `n_items`"):
+        keyhole.ranker("rtopk", items=5)
+    with pytest.raises(InvalidInput, match="`start` must be what an earlier call returned"):
+        play(RTopK(4), Flips(4), rounds=10, start=3)  # type: ignore[arg-type]
+
+
+def test_settings_are_those_that_were_given():
+    """What the giver does to a list afterwards is no matter of the ranker's."""
+    names, ranking = list(NAMES), np.arange(4)
+    ranker = Fixed(4, items=names, ranking=ranking)
+    before = ranker.spec
+    names.append("eel")
+    ranking[:] = ranking[::-1]
+    assert ranker.spec == before
+    assert ranker.fresh().best() == NAMES
+
+
 def test_a_spec_is_plain_and_whole():
     ranker = keyhole.ranker("rtopk", items=NAMES, horizon=500, k=2, measure=keyhole.measure("DCG"))
     spec = ranker.spec
@@ -82,6 +104,10 @@ def test_impressions_come_back_from_text():
         assert again.query.features.dtype == np.float32
         assert np.array_equal(again.query.features, shown.query.features)  # type: ignore[arg-type]
     assert np.isnan(Impression.from_json(FTPL(2).rank().to_json()).propensity)
+    shown_twice = json.loads(FTPL(2).rank().to_json())
+    for items in (["a"], [["a"], "b"], "a", 5):
+        with pytest.raises(InvalidInput, match="An impression must be text"):
+            Impression.from_json(json.dumps({**shown_twice, "items": items}))
     for text in ("", "[]", "{}", '{"ranking": [0, 0], "features": null}', "null"):
         with pytest.raises(InvalidInput, match="An impression must be text"):
             Impression.from_json(text)

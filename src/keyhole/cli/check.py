@@ -1,5 +1,6 @@
 """The command that runs the contract checks over something of a user's own."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
@@ -20,12 +21,14 @@ from keyhole.contracts import Ranker, World
 from keyhole.errors import InvalidInput
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker
+from keyhole.registry import all_settings
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES
 from keyhole.worlds import WORLDS, Flips, Queries
 
 _ROUNDS = 60
 _N_FEATURES = 4
+_LISTS = 200
 _OWNERS = ("ranker", "measure", "world", "reveal", "surrogate")
 
 Check = tuple[str, Callable[[], None]]
@@ -96,7 +99,7 @@ def _print(result: dict[str, Any]) -> None:
 def _sentence_of(check: Callable[..., None]) -> str:
     """Return what a check says it checks."""
     first = (check.__doc__ or check.__name__).strip().splitlines()[0]
-    return first.removeprefix("Check that ").rstrip(".")
+    return re.sub(r"^Check (that|one \w+:) ", "", first).rstrip(".")
 
 
 def _lists(n_items: int) -> Queries:
@@ -122,7 +125,8 @@ def _of_measure(name: str, options: dict[str, Any], n_items: int) -> Iterator[Ch
 
 
 def _of_world(name: str, options: dict[str, Any], n_items: int) -> Iterator[Check]:
-    made = WORLDS.make(name, **{"n_items": n_items, **options})
+    length = {"n_items": n_items} if "n_items" in all_settings(WORLDS.find(name)) else {}
+    made = WORLDS.make(name, **{**length, **options})
     yield _sentence_of(check_world), lambda: check_world(made, _ROUNDS)
 
 
@@ -134,7 +138,7 @@ def _of_reveal(name: str, options: dict[str, Any], n_items: int) -> Iterator[Che
 def _of_surrogate(name: str, options: dict[str, Any], n_items: int) -> Iterator[Check]:
     made = SURROGATES.make(name, **options)
     for check in SURROGATE_CHECKS:
-        yield _sentence_of(check), lambda check=check: check(made)  # type: ignore[misc]
+        yield _sentence_of(check), lambda check=check: check(made, _LISTS)  # type: ignore[misc]
 
 
 _CHECKS: dict[str, Callable[[str, dict[str, Any], int], Iterator[Check]]] = {

@@ -88,6 +88,10 @@ class Impression:
                     given["dtype"], "dtype", ("float32", "float64")
                 ))  # fmt: skip
             items = None if given["items"] is None else tuple(given["items"])
+            if items is not None and (
+                len(items) != n_items or not all(isinstance(name, str | int) for name in items)
+            ):
+                raise ValueError(f"items must be {n_items} names, got {given['items']!r}.")
             propensity = np.nan if given["propensity"] is None else float(given["propensity"])
             ranking = check_ranking(given["ranking"], n_items, "ranking of the impression")
             query = Query(n_items, features, items)

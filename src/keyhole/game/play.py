@@ -156,7 +156,7 @@ def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Event)
             {**game.ranker_described, "seed": game.seed, "run": run}, state._asdict(), game.end
         ),
         board.totals,
-        Sums(sums.sums, sums.offset, sums.order, sums.sort),
+        sums,
         board.scores,
         board.greedy,
         *_best_scores(game, board, sums, before),
@@ -247,6 +247,8 @@ def play(
     if reveal is None:
         reveal = least_reveal(ranker.depth, world.n_items)
     runs = check_integer(runs, "`runs`", at_least=1)
+    if start is not None and not isinstance(start, Trace):
+        raise InvalidInput(f"`start` must be what an earlier call returned, got {start!r}.")
     if start is not None and start.n_runs != runs:
         raise InvalidInput(f"`start` must have the {runs} runs to go on with, got {start.n_runs}.")
     begin = 0 if start is None else int(start.rounds[-1])

@@ -1,7 +1,7 @@
 """Algorithms that rank and learn: one file each, one row each in RANKERS."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,7 @@ def ranker(name: str | Mapping[str, Any] | Ranker, **settings: Any) -> Ranker:
 max_grade, measure, n_blocks, n_chosen, n_items, partition, rate, rest, run, seed, subroutine, \
 tight, got 'horizn'. Did you mean 'horizon'?
     """
-    if settings.get("items") is not None:
+    if isinstance(settings.get("items"), Sized):
         settings.setdefault("n_items", len(settings["items"]))
     return RANKERS.make(name, **settings)
 
