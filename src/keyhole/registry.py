@@ -45,11 +45,9 @@ class Described:
         defaults = all_settings(cls)
         for name in kwargs:
             check_choice(name, f"A setting of {cls.__name__}", defaults or ["(none)"])
-        given = {
-            n: _kept(v) for n, v in {**dict(zip(defaults, args, strict=False)), **kwargs}.items()
-        }
+        given = dict(zip(defaults, args, strict=False)) | kwargs
         self.settings = {
-            name: given.get(name, default)
+            name: _kept(given.get(name, default))
             for name, default in defaults.items()
             if name in given or default is not inspect.Parameter.empty
         }
@@ -85,7 +83,7 @@ class Described:
 
 
 def _kept(value: Any) -> Any:
-    """Return a setting that its giver can no longer change; only tables, often large, are not copied."""
+    """Return a setting that its giver can no longer change; tables, often large, stay theirs."""
     is_short = isinstance(value, list | dict) or (isinstance(value, np.ndarray) and value.ndim == 1)
     return copy.copy(value) if is_short else value
 
