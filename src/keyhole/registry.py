@@ -223,7 +223,7 @@ class Table(Mapping[str, type[T]], Generic[T]):
 
     def installed(self) -> dict[str, type[T]]:
         """Return what installed packages add to the rows, by name."""
-        return {point.name: point.load() for point in self._entry_points()}
+        return {point.name: self._loaded(point) for point in self._entry_points()}
 
     def _entry_points(self) -> Iterable[Any]:
         plural = f"{self.noun[:-1]}ies" if self.noun.endswith("y") else f"{self.noun}s"
@@ -232,15 +232,25 @@ class Table(Mapping[str, type[T]], Generic[T]):
     def _installed(self, name: str) -> Any:
         added = {point.name: point for point in self._entry_points()}
         check_choice(name, self.noun, [*self._rows, *added])
-        return added[name].load()
+        return self._loaded(added[name])
+
+    def _loaded(self, point: Any) -> Any:
+        try:
+            return point.load()
+        except Exception as error:  # whatever the code of another package may raise
+            raise self._not_imported(point.name, error) from error
+
+    def _not_imported(self, name: str, error: Exception) -> InvalidInput:
+        why = str(error) if isinstance(error, ImportError | OSError) else repr(error)
+        return InvalidInput(f"{self.noun} {name!r} cannot be imported: {why}.")
 
     def _imported(self, name: str) -> Any:
         where, _, attribute = name.rpartition(":")
         try:
             load = _file_module if where.endswith(".py") else importlib.import_module
             module = load(where)
-        except (ImportError, OSError, SyntaxError) as error:
-            raise InvalidInput(f"{self.noun} {name!r} cannot be imported: {error}.") from None
+        except Exception as error:  # whatever the code of a user's own may raise
+            raise self._not_imported(name, error) from error
         if not hasattr(module, attribute):
             raise InvalidInput(f"{self.noun} {name!r}: there is no {attribute} in {where}.")
         return getattr(module, attribute)

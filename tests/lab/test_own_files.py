@@ -79,12 +79,14 @@ def test_a_module_on_the_path_is_found_and_goes_into_the_spec(folder, monkeypatc
         ("greedy.py:Gredy", "there is no Gredy in greedy.py"),
         ("greedy.py:Params", "must be a subclass of Ranker"),
         ("firstgood.py:FirstGood", "must be a subclass of Ranker"),
-        ("bad.py:Greedy", "cannot be imported: "),
+        ("bad.py:Greedy", "cannot be imported: SyntaxError("),
+        ("odd.py:Greedy", "cannot be imported: NameError(\"name 'nowhere' is not defined\")"),
     ],
 )
 def test_names_that_lead_nowhere_get_a_sentence(name, sentence, folder, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "bad.py").write_text("def (:\n")
+    (folder / "odd.py").write_text("nowhere()\n")
     with pytest.raises(InvalidInput) as error:
         keyhole.ranker(name, n_items=3)
     assert sentence in str(error.value)
@@ -125,6 +127,17 @@ def test_every_kind_of_row_can_be_checked(owner, name):
     assert result.exit_code == 0, result.output
     assert "PASS" in result.stdout
     assert run("check", f"--{owner}", f"{name}x").exit_code == 2
+
+
+def test_a_broken_package_gets_a_sentence(monkeypatch):
+    class Broken(_Point):
+        def load(self):
+            raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("keyhole.registry.entry_points", lambda **_: [Broken()])
+    with pytest.raises(InvalidInput, match="ranker 'polite' cannot be imported: ZeroDivisionError"):
+        keyhole.ranker("polite", n_items=3)
+    assert run("list").exit_code == 2
 
 
 def test_worlds_of_arrays_are_not_checked_by_name():

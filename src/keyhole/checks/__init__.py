@@ -9,7 +9,7 @@ over a ranker of your own in the same way::
 A check raises AssertionError with a sentence that says what broke.
 """
 
-from keyhole.checks.living import LIVING_CHECKS
+from keyhole.checks.living import KEEPING_CHECKS, LIVING_CHECKS
 from keyhole.checks.measures import check_measure
 from keyhole.checks.non_learners import NonLearner, check_only_learners_pass, non_learners
 from keyhole.checks.policies import POLICY_CHECKS, check_policy
@@ -30,6 +30,7 @@ def check_ranker(ranker: Ranker, world: World | None = None, rounds: int = 120) 
 
 
 __all__ = [
+    "KEEPING_CHECKS",
     "LIVING_CHECKS",
     "POLICY_CHECKS",
     "RANKER_CHECKS",
