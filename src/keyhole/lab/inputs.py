@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from keyhole.errors import KeyholeError, check_choice
 
@@ -24,3 +25,16 @@ def check_fields(fields: dict[str, Any], where: str, known: Iterable[str]) -> di
 def data_folder() -> Path:
     """Return where data sets lie: KEYHOLE_DATA, or shared/data beside the project."""
     return Path(os.environ.get("KEYHOLE_DATA") or Path("..") / "shared" / "data")
+
+
+class Description:
+    """A curve by names and numbers: a dataclass of plain data."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the description as plain data."""
+        return asdict(self)  # type: ignore[call-overload]
+
+    @classmethod
+    def of(cls, fields: dict[str, Any], where: str) -> Self:
+        """Return the description that a mapping holds, or name the field that it cannot have."""
+        return cls(**check_fields(fields, where, cls.__dataclass_fields__))  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import check_choice, check_integer
-from keyhole.lab.inputs import check_fields
+from keyhole.lab.inputs import Description, check_fields
 from keyhole.lab.kinds.ad_data import (
     BUNDLED_SET,
     CAMPAIGNS,
@@ -41,7 +41,7 @@ _POLICIES = (*_KIND_OF, _UNSAMPLED)
 
 
 @dataclass(frozen=True)
-class AdSpec:
+class AdSpec(Description):
     """A policy trained on a class set or a campaign, by names: nothing that is not plain data.
 
     ``data`` is a class set or a campaign, ``policy`` who is trained, ``metric`` how it is judged.
@@ -74,10 +74,6 @@ class AdSpec:
     def key(self) -> dict[str, Any]:
         """All that the results depend on, as plain data."""
         return self.as_dict()
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the description as plain data."""
-        return dataclasses.asdict(self)
 
     @classmethod
     def of(cls, fields: dict[str, Any], where: str) -> "AdSpec":

@@ -4,7 +4,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from keyhole.files import plain
 from keyhole.game.comparators import best_fixed
 from keyhole.game.play import play
 from keyhole.game.trace import Trace
-from keyhole.lab.inputs import DATA_PREFIX, DataMissing, check_fields, data_folder
+from keyhole.lab.inputs import DATA_PREFIX, DataMissing, Description, data_folder
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, Fixed, FixedListRanker
 from keyhole.registry import all_settings, check_options, options_of
@@ -30,7 +30,7 @@ _FILE_OPTIONS = (
 
 
 @dataclass(frozen=True)
-class GameSpec:
+class GameSpec(Description):
     """A game by names: everything a run needs, and nothing that is not plain data."""
 
     ranker: str = "rtopk"
@@ -53,15 +53,6 @@ class GameSpec:
     def work(self) -> int:
         """Number of rounds to play, in all runs together."""
         return self.rounds * self.runs
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the description as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, fields: dict[str, Any], where: str) -> "GameSpec":
-        """Return the description that a mapping holds, or name the field that it cannot have."""
-        return cls(**check_fields(fields, where, cls.__dataclass_fields__))
 
 
 @dataclass(frozen=True)

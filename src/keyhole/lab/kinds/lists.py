@@ -3,7 +3,7 @@
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from keyhole.data import QuerySet, read_letor
 from keyhole.errors import InvalidInput, check_choice, check_integer
 from keyhole.game.play import play
 from keyhole.game.stream import LetorStream
-from keyhole.lab.inputs import DATA_PREFIX, DataMissing, check_fields, data_folder
+from keyhole.lab.inputs import DATA_PREFIX, DataMissing, Description, data_folder
 from keyhole.lab.results import Axes, Curve
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker
@@ -31,7 +31,7 @@ _MEASURED = 1000
 
 
 @dataclass(frozen=True)
-class ListSpec:
+class ListSpec(Description):
     """A ranker that learns on lists, by names: nothing that is not plain data.
 
     ``world`` is ``separable``, ``graded`` (with a ``shape`` among its options, or none),
@@ -56,15 +56,6 @@ class ListSpec:
     def work(self) -> int:
         """Number of lists to show, in all runs together."""
         return self.rounds * self.runs
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the description as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, fields: dict[str, Any], where: str) -> "ListSpec":
-        """Return the description that a mapping holds, or name the field that it cannot have."""
-        return cls(**check_fields(fields, where, cls.__dataclass_fields__))
 
     def on_files(self, files: list[Path]) -> "ListSpec":
         """Return the same on the lists of some files."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ from keyhole.batch import Ball, Risk, average_weights, minimise
 from keyhole.batch.ranker import BatchRanker
 from keyhole.bounds import generalisation as bounds
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice, check_integer
-from keyhole.lab.inputs import check_fields
+from keyhole.lab.inputs import Description, check_fields
 from keyhole.lab.results import Axes, Curve
 from keyhole.rankers.lists import Descent
 from keyhole.surrogates import Surrogate, surrogate
@@ -30,7 +30,7 @@ _SHIFT = 6.0
 
 
 @dataclass(frozen=True)
-class RiskSpec:
+class RiskSpec(Description):
     """A learner on lists drawn at random, whose excess risk is measured as one number varies.
 
     ``vary`` is ``items``, ``queries`` or ``features``, and ``points`` are its values in place of
@@ -70,10 +70,6 @@ class RiskSpec:
     def work(self) -> int:
         """Number of rankers to learn."""
         return len(self.points) * self.runs
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the description as plain data."""
-        return asdict(self)
 
 
 def reader(vary: str) -> Callable[[dict[str, Any], str], RiskSpec]:

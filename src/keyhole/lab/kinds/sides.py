@@ -1,13 +1,13 @@
 """Studies on two worlds that feedback cannot tell apart: the mean regret over both sides."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from keyhole.errors import InvalidInput
-from keyhole.lab.inputs import check_fields
+from keyhole.lab.inputs import Description, check_fields
 from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game
 from keyhole.lab.results import Axes, Curve
 from keyhole.measures import measure as named_measure
@@ -26,7 +26,7 @@ _WORLD = "hopeless"
 
 
 @dataclass(frozen=True)
-class SidesSpec:
+class SidesSpec(Description):
     """A game on a hopeless pair by names; ``learns`` is the measure that the ranker is tuned for.
 
     Other fields are those of a game, without a world.
@@ -55,10 +55,6 @@ class SidesSpec:
     def work(self) -> int:
         """Number of rounds to play, in all runs and on both sides together."""
         return 2 * self.game.work
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the description as plain data."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
