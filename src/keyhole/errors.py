@@ -48,6 +48,10 @@ class LibraryMissing(KeyholeError):
         super().__init__(f"{what}: pip install -e '.[{extra}]' in a checkout of Keyhole brings it.")
 
 
+class CannotWrite(KeyholeError, OSError):
+    """A file that cannot be written: a full disk, a folder in its place, a missing right."""
+
+
 class NotObservable(KeyholeError, ValueError):
     """A measure that cannot be estimated from the feedback at hand."""
 
