@@ -14,6 +14,7 @@ from keyhole.contracts.lists import (
     Item,
     Query,
     no_features,
+    shown_in,
     values_by_position,
 )
 from keyhole.contracts.measures import (
@@ -28,9 +29,9 @@ from keyhole.contracts.rankers import (
     RankerKernel,
     Seen,
     nothing_to_prepare,
-    state_arrays,
 )
 from keyhole.contracts.reveals import Reveal, RevealKernel
+from keyhole.contracts.states import are_finite, state_arrays
 from keyhole.contracts.worlds import World, WorldKernel, nothing_upcoming, whole_matrix
 
 __all__ = [
@@ -49,10 +50,12 @@ __all__ = [
     "Seen",
     "World",
     "WorldKernel",
+    "are_finite",
     "measure_work",
     "no_features",
     "nothing_to_prepare",
     "nothing_upcoming",
+    "shown_in",
     "state_arrays",
     "values_by_position",
     "whole_matrix",

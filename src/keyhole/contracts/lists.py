@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,10 +12,14 @@ from keyhole.errors import (
     IntArray,
     InvalidInput,
     check_choice,
+    check_integer,
     check_ranking,
     check_relevance,
     check_round,
 )
+from keyhole.kernels.checking import all_finite, first_bad_value, is_ranking
+
+_LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 Item = str | int
 """What an item is called: a name, or its index where it has none."""
@@ -27,11 +31,57 @@ class Query:
 
     ``features`` is (n_items, n_features), or None for a fixed list; ``items`` names the items
     (ids of documents, say), or is None where they are known by their indices.
+
+    Examples
+    --------
+    >>> Query(2, [[0.5, 1.0], [np.inf, 0.0]])
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.InvalidInput: `features` of a query must be finite, got inf in row 1.
     """
 
     n_items: int
     features: FloatArray | None = None
     items: tuple[Item, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_integer(self.n_items, "`n_items` of a query", at_least=1)
+        if self.features is not None:
+            object.__setattr__(self, "features", check_features(self.features, self.n_items))
+        if self.items is not None:
+            object.__setattr__(self, "items", check_names(self.items, self.n_items))
+
+
+def check_features(features: Any, n_items: int) -> FloatArray:
+    """Return the features of a list as contiguous floats, 32 bits wide if they were, or raise."""
+    try:
+        given = np.asarray(features)
+        kind = np.float32 if given.dtype == np.float32 else np.float64
+        matrix: FloatArray = np.ascontiguousarray(given, dtype=kind)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput("`features` of a query must be rows of numbers.") from None
+    if given.dtype.kind not in "biuf" or matrix.ndim != 2 or len(matrix) != n_items:
+        raise InvalidInput(
+            f"`features` of a query must be {n_items} rows of numbers, got {given.dtype} of shape "
+            f"{given.shape}."
+        )
+    if not all_finite(matrix.reshape(-1)):
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        raise InvalidInput(
+            f"`features` of a query must be finite, got {matrix[row, column]} in row {row}."
+        )
+    return matrix
+
+
+def check_names(names: Any, n_items: int) -> tuple[Item, ...]:
+    """Return the names of the items of a list, or raise."""
+    try:
+        found = tuple(names)
+    except TypeError:
+        found = ()
+    if len(found) != n_items or not all(isinstance(name, str | int) for name in found):
+        raise InvalidInput(f"`items` of a query must be {n_items} names, got {names!r}.")
+    return found
 
 
 @dataclass(frozen=True)
@@ -87,20 +137,52 @@ class Impression:
                 features = np.array(features, dtype=check_choice(
                     given["dtype"], "dtype", ("float32", "float64")
                 ))  # fmt: skip
-            items = None if given["items"] is None else tuple(given["items"])
-            if items is not None and (
-                len(items) != n_items or not all(isinstance(name, str | int) for name in items)
-            ):
-                raise ValueError(f"items must be {n_items} names, got {given['items']!r}.")
             propensity = np.nan if given["propensity"] is None else float(given["propensity"])
-            ranking = check_ranking(given["ranking"], n_items, "ranking of the impression")
-            query = Query(n_items, features, items)
-            round = check_round(given["round"])
-            return cls(round, query, ranking, bool(given["explored"]), propensity)
-        except (KeyError, TypeError, ValueError) as error:
+            if not isinstance(given["explored"], bool):
+                raise ValueError(f"explored must be true or false, got {given['explored']!r}.")
+            return cls(
+                check_round(given["round"]),
+                Query(n_items, features, given["items"]),
+                check_ranking(given["ranking"], n_items, "ranking of the impression"),
+                given["explored"],
+                propensity,
+            )
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidInput(
                 f"An impression must be text that Impression.to_json wrote: {error}"
             ) from None
+
+
+def shown_in(impression: Impression) -> IntArray:
+    """Return the ranking of an impression, or raise unless all of it can be learnt from."""
+    if not isinstance(impression, Impression) or not isinstance(impression.query, Query):
+        raise InvalidInput(
+            f"impression must be what `rank` returned, or Impression.from_json of its text, got "
+            f"{impression!r}."
+        )
+    check_round(impression.round)
+    if not isinstance(impression.explored, bool | np.bool_):
+        raise InvalidInput(
+            f"explored of the impression must be true or false, got {impression.explored!r}."
+        )
+    propensity = impression.propensity
+    is_number = isinstance(propensity, float | int | np.floating)
+    if not (is_number and (np.isnan(propensity) or 0.0 < propensity < np.inf)):
+        raise InvalidInput(
+            f"propensity of the impression must be a positive number, or NaN where it is not "
+            f"known, got {propensity!r}."
+        )
+    n_items, ranking = impression.query.n_items, impression.ranking
+    is_plain = isinstance(ranking, np.ndarray) and ranking.dtype == np.int64 and ranking.ndim == 1
+    fits = is_plain and len(ranking) == n_items and ranking.flags.carray
+    if fits and is_ranking(ranking, np.zeros(n_items, np.bool_)):
+        return ranking
+    ranking = check_ranking(ranking, n_items, "ranking of the impression")
+    if ranking.ndim != 1:
+        raise InvalidInput(
+            f"ranking of the impression must be one list, got shape {ranking.shape}."
+        )
+    return ranking.copy()
 
 
 @dataclass(frozen=True)
@@ -124,15 +206,18 @@ class Feedback:
         return cls(check_relevance(values, "revealed relevance"))
 
 
-def values_by_position(feedback: "Feedback | ArrayLike", n_items: int) -> FloatArray:
+def values_by_position(
+    feedback: "Feedback | ArrayLike", n_items: int, largest: float = np.inf
+) -> FloatArray:
     """Return what a feedback reveals of each position, NaN where nothing, or raise.
 
-    A number is the relevance of the first position, numbers are those of the first ones.
+    A number is the relevance of the first position, numbers are those of the first ones. None may
+    be above the largest.
     """
     given = feedback.values if isinstance(feedback, Feedback) else feedback
     try:
         values = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(
             f"feedback must be a Feedback, or the relevance of the first positions as a number or "
             f"a list of numbers, got {feedback!r}."
@@ -142,10 +227,22 @@ def values_by_position(feedback: "Feedback | ArrayLike", n_items: int) -> FloatA
             f"values of the feedback must have at most one entry per position ({n_items}; NaN "
             f"where hidden), got shape {values.shape}."
         )
+    where = first_bad_value(values, min(largest, _LARGEST_FLOAT))
+    if where >= 0:
+        raise InvalidInput(_too_much(float(values[where]), where, largest))
     by_position = np.full(n_items, np.nan)
     by_position[: len(values)] = values
-    check_relevance(by_position[~np.isnan(by_position)], "revealed relevance")
     return by_position
+
+
+def _too_much(value: float, where: int, largest: float) -> str:
+    """Return why a revealed relevance cannot be learnt from."""
+    if 0.0 <= value < np.inf and largest < np.inf:
+        return (
+            f"revealed relevance must be at most max_grade={largest:g}, got {value:g} at index "
+            f"{where}: the ranker must be made for the largest relevance that can occur."
+        )
+    return f"revealed relevance must be finite and not negative, got {value} at index {where}."
 
 
 def no_features(n_items: int) -> FloatArray:

@@ -1,8 +1,10 @@
 """What a ranker must be."""
 
-import json
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -15,15 +17,16 @@ from keyhole.contracts.lists import (
     Item,
     Query,
     no_features,
+    shown_in,
     values_by_position,
 )
+from keyhole.contracts.states import are_finite, check_arrays, check_settings, state_arrays
 from keyhole.errors import (
     FeedbackTooSmall,
     FloatArray,
     IntArray,
     InvalidInput,
     check_integer,
-    check_ranking,
     check_round,
     check_seed,
 )
@@ -36,6 +39,10 @@ from keyhole.registry import Described
 @kernel
 def nothing_to_prepare(params: Any, state: Any, features: Any, upcoming: Any, work: Any) -> None:
     """Leave the scratch memory as it is."""
+
+
+_NOT_COPIED = ("lock", "_work", "_work_size")
+"""What a copy of a ranker has of its own."""
 
 
 class Seen(NamedTuple):
@@ -79,7 +86,12 @@ class RankerKernel(NamedTuple):
 
 
 class Ranker(Described, ABC):
-    """An algorithm that shows rankings and learns from what is revealed of them."""
+    """An algorithm that shows rankings and learns from what is revealed of them.
+
+    Any number of threads may use one: its calls are made one after the other, each under ``lock``.
+    Whoever holds the lock makes several calls one, such as an update and the line of a log that
+    records it.
+    """
 
     kernel: RankerKernel
     params: Any
@@ -97,6 +109,18 @@ class Ranker(Described, ABC):
         self.seed = check_seed(seed)
         self.run = check_integer(run, "`run`", at_least=0, at_most=2**31)
         self.next_round = 0
+        self.lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy is made of: its own state, and no lock or scratch memory."""
+        with self.lock:
+            own = {name: value for name, value in vars(self).items() if name not in _NOT_COPIED}
+            if "_state" in own:
+                own["_state"] = type(self._state)(*(array.copy() for array in self._state))
+            return own
+
+    def __setstate__(self, own: dict[str, Any]) -> None:
+        vars(self).update(own, lock=threading.RLock())
 
     @property
     @abstractmethod
@@ -105,10 +129,20 @@ class Ranker(Described, ABC):
 
     @property
     def state(self) -> Any:
-        """The learnt state: a NamedTuple of arrays."""
-        if not hasattr(self, "_state"):
-            self._state = self.kernel.init(self.params, self.n_items, self.n_features)
-        return self._state
+        """The learnt state, a NamedTuple of arrays: the very ones that updates write to."""
+        with self.lock:
+            if not hasattr(self, "_state"):
+                self._state = self.kernel.init(self.params, self.n_items, self.n_features)
+            return self._state
+
+    def written_by_update(self, n_items: int) -> Sequence[NDArray[Any]]:
+        """Return the parts of the state that an update by some list may write to."""
+        return tuple(self.state)
+
+    @cached_property
+    def own_list(self) -> Query:
+        """The list to rank where none is given: that of a ranker of one list."""
+        return Query(self.n_items, None, self.item_names)
 
     def _scratch(self, n_items: int) -> Any:
         """Return scratch memory for a list, kept for lists that are no longer."""
@@ -132,22 +166,30 @@ class Ranker(Described, ABC):
             )
         return no_features(self.n_items) if query.features is None else query.features
 
+    def _prepare(self, features: FloatArray, work: Any) -> None:
+        """Work out what ``rank``, ``greedy`` and ``update`` have in common, if anything."""
+        if self.kernel.prepare is not nothing_to_prepare:  # calling it takes as long as ranking
+            self.kernel.prepare(self.params, self.state, features, features[:0], work)
+
     def _prepared(self, query: Query | None) -> tuple[Query, FloatArray, IntArray, Any]:
         """Return a list, its features, room for its ranking, and memory prepared for it."""
-        query = Query(self.n_items, None, self.item_names) if query is None else query
+        query = self.own_list if query is None else query
+        if not isinstance(query, Query):
+            raise InvalidInput(f"query must be a Query, got {query!r}.")
         features = self.features_of(query)
         work = self._scratch(query.n_items)
-        self.kernel.prepare(self.params, self.state, features, features[:0], work)
+        self._prepare(features, work)
         return query, features, np.empty(query.n_items, dtype=np.int64), work
 
     def rank(self, query: Query | None = None, *, round: int | None = None) -> Impression:
         """Return the ranking to show in ``round`` (default: the next one)."""
-        round = check_round(self.next_round if round is None else round)
-        query, features, ranking, work = self._prepared(query)
-        explored, propensity = self.kernel.rank(
-            self.params, self.state, self.draw(round), features, ranking, work
-        )
-        self.next_round = max(self.next_round, round + 1)
+        with self.lock:
+            round = check_round(self.next_round if round is None else round)
+            query, features, ranking, work = self._prepared(query)
+            explored, propensity = self.kernel.rank(
+                self.params, self.state, self.draw(round), features, ranking, work
+            )
+            self.next_round = max(self.next_round, round + 1)
         return Impression(round, query, ranking, bool(explored), float(propensity))
 
     def best(self, query: Query | None = None) -> list[Item]:
@@ -155,85 +197,87 @@ class Ranker(Described, ABC):
 
         That of a ranker that never explores is what it shows next.
         """
-        query, features, ranking, work = self._prepared(query)
-        if self.kernel.greedy is None:
-            draw = self.draw(self.next_round)
-            self.kernel.rank(self.params, self.state, draw, features, ranking, work)
-        else:
-            self.kernel.greedy(self.params, self.state, features, ranking, work)
-        return Impression(self.next_round, query, ranking, False, np.nan).items
+        with self.lock:
+            query, features, ranking, work = self._prepared(query)
+            if self.kernel.greedy is None:
+                draw = self.draw(self.next_round)
+                self.kernel.rank(self.params, self.state, draw, features, ranking, work)
+            else:
+                self.kernel.greedy(self.params, self.state, features, ranking, work)
+        return Impression(0, query, ranking, False, np.nan).items
 
     def update(self, impression: Impression, feedback: Feedback | ArrayLike) -> None:
         """Learn from what was revealed of an impression, in any order and after any delay.
 
         A number is the relevance of the first item shown; a list of numbers, of the first ones.
+        What cannot be learnt from is refused, and then nothing has changed.
         """
-        if not isinstance(impression, Impression):
-            raise InvalidInput(
-                f"impression must be what `rank` returned, or Impression.from_json of its text, "
-                f"got {impression!r}."
-            )
+        self._learn(impression, shown_in(impression), feedback)
+
+    def _learn(
+        self, impression: Impression, ranking: IntArray, feedback: Feedback | ArrayLike
+    ) -> None:
+        """Update by an impression whose ranking is one."""
         features, n_items = self.features_of(impression.query), impression.query.n_items
-        ranking = check_ranking(impression.ranking, n_items, "ranking of the impression")
-        values = values_by_position(feedback, n_items)
+        values = values_by_position(feedback, n_items, self.max_grade)
         if bool(np.isnan(values[: self.depth]).any()):
             raise FeedbackTooSmall(
                 f"{type(self).__name__} needs the relevance of the first {self.depth} positions, "
                 f"but the feedback hides some of them."
             )
-        work = self._scratch(n_items)
-        self.kernel.prepare(self.params, self.state, features, features[:0], work)
         seen = Seen(
-            self.draw(check_round(impression.round)),
+            self.draw(impression.round),
             features,
             ranking,
-            impression.explored,
-            impression.propensity,
+            bool(impression.explored),
+            float(impression.propensity),
             values,
         )
-        self.kernel.update(self.params, self.state, seen, work)
-        self.next_round = max(self.next_round, impression.round + 1)
+        with self.lock:
+            work = self._scratch(n_items)
+            with self.undone_unless_finite(n_items):
+                self._prepare(features, work)
+                self.kernel.update(self.params, self.state, seen, work)
+            self.next_round = max(self.next_round, impression.round + 1)
+
+    @contextmanager
+    def undone_unless_finite(self, n_items: int) -> Iterator[None]:
+        """Undo what is done to the state by an update that fails, or leaves it not finite."""
+        written = self.written_by_update(n_items)
+        before = [part.copy() for part in written]
+        try:
+            yield
+            if not are_finite(written):
+                raise InvalidInput(
+                    f"feedback must leave the state of {type(self).__name__} finite: features, "
+                    f"relevance or propensity are too large or too small for its settings."
+                )
+        except BaseException:
+            for part, kept in zip(written, before, strict=True):
+                part[...] = kept
+            raise
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """Return a copy of the state as plain arrays, with the spec of the ranker it is of."""
-        return state_arrays(self.described(), self.state._asdict(), self.next_round)
+        with self.lock:
+            return state_arrays(self.described(), self.state._asdict(), self.next_round)
 
     def load_state_dict(self, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Take over a state of :meth:`state_dict`; one that does not fit changes nothing.
 
         It may come from a ranker with another seed, but with no other setting.
         """
-        state = self.state._asdict()
-        if set(arrays) != {*state, "next_round", "spec"}:
-            raise InvalidInput(
-                f"state of {type(self).__name__} must hold "
-                f"{', '.join([*state, 'next_round', 'spec'])}, got {', '.join(arrays)}."
-            )
-        self._check_same_settings(str(arrays["spec"]))
-        for name, own in state.items():
-            given = np.asarray(arrays[name])
-            if given.shape != own.shape or given.dtype != own.dtype:
-                raise InvalidInput(
-                    f"`{name}` of the state must be {own.dtype} of shape {own.shape}, "
-                    f"got {given.dtype} of shape {given.shape}."
-                )
-        self.next_round = check_round(np.asarray(arrays["next_round"]).item())
-        for name, own in state.items():
-            own[...] = arrays[name]
+        given, next_round = check_arrays(type(self).__name__, self.state._asdict(), arrays)
+        check_settings(self.described(), str(arrays["spec"]))
+        self.check_state(given)
+        with self.lock:
+            for name, own in self.state._asdict().items():
+                own[...] = given[name]
+            self.next_round = next_round
         return self
 
-    def _check_same_settings(self, text: str) -> None:
-        try:
-            theirs = dict(json.loads(text))
-        except (TypeError, ValueError):
-            raise InvalidInput("`spec` of the state must be the spec of a ranker.") from None
-        own = json.loads(json.dumps(self.described()))
-        for name in sorted({*own, *theirs} - {"version", "seed", "run"}):
-            if own.get(name) != theirs.get(name):
-                raise InvalidInput(
-                    f"state must be of a {own['name']} with {name}={own.get(name)!r}, got one of a "
-                    f"{theirs.get('name')} with {name}={theirs.get(name)!r}."
-                )
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Raise if arrays of the right shapes, and finite, can be no state of this ranker."""
 
     def save(self, path: Path | str) -> None:
         """Write spec and state to a file of plain arrays, whole or not at all.
@@ -253,12 +297,3 @@ class Ranker(Described, ABC):
     def relabelled(self, labels: IntArray) -> Self:
         """Return a fresh ranker of the list in which item ``i`` is the old ``labels[i]``."""
         return self.fresh()
-
-
-def state_arrays(
-    described: Mapping[str, Any], state: Mapping[str, NDArray[Any]], next_round: int
-) -> dict[str, NDArray[Any]]:
-    """Return a copy of the state of a ranker, as :meth:`Ranker.load_state_dict` takes it."""
-    arrays = {name: array.copy() for name, array in state.items()}
-    spec = np.array(json.dumps(described))
-    return {**arrays, "next_round": np.array(next_round), "spec": spec}

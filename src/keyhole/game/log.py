@@ -12,11 +12,14 @@ from keyhole.contracts import (
     Query,
     Ranker,
     Seen,
+    are_finite,
     no_features,
+    shown_in,
     values_by_position,
 )
-from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput
+from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput, check_integer
 from keyhole.files import reading_arrays, write_arrays
+from keyhole.game.log_checks import check_log
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
 
@@ -83,10 +86,13 @@ class Log(NamedTuple):
             raise InvalidInput("A log must have at least one impression.")
         shown = [impression for impression, _ in pairs]
         for impression in shown:
+            shown_in(impression)
             if ranker.item_names not in (None, impression.query.items):
                 raise InvalidInput(
                     "A log must be of the items of its ranker: begin another one when they change."
                 )
+        if len({i.query.features is None or i.query.features.shape[1] for i in shown}) > 1:
+            raise InvalidInput("A log must be of documents with one number of features.")
         features = [
             no_features(i.query.n_items) if i.query.features is None else i.query.features
             for i in shown
@@ -105,6 +111,8 @@ class Log(NamedTuple):
 
     def followed_by(self, rest: "Log") -> "Log":
         """Return a log that goes on with the updates of another one."""
+        if not isinstance(rest, Log):
+            raise InvalidInput(f"A log must go on with a log, got {rest!r}.")
         if (self.seed, self.run) != (rest.seed, rest.run):
             raise InvalidInput(
                 f"A log of seed {self.seed} and run {self.run} must go on with the same, got "
@@ -119,7 +127,10 @@ class Log(NamedTuple):
 
     def part(self, first: int, end: int | None = None) -> "Log":
         """Return the rows from ``first`` up to ``end`` (default: all that follow)."""
-        last = len(self.rounds) if end is None else end
+        n_rows = len(self.rounds)
+        check_integer(first, "the first row of a log", at_least=0, at_most=n_rows)
+        last = n_rows if end is None else end
+        check_integer(last, "the end of the rows of a log", at_least=first, at_most=n_rows)
         where = slice(int(self.starts[first]), int(self.starts[last]))
         return self._replace(
             rounds=self.rounds[first:last],
@@ -133,6 +144,7 @@ class Log(NamedTuple):
 
     def pair(self, row: int) -> tuple[Impression, Feedback]:
         """Return one row as the objects of the per-round API."""
+        check_integer(row, "a row of a log", at_least=0, at_most=len(self.rounds) - 1)
         where = slice(int(self.starts[row]), int(self.starts[row + 1]))
         ranking, features = self.rankings[where], self.features[where]
         impression = Impression(
@@ -153,7 +165,7 @@ class Log(NamedTuple):
         """Read a log written by :meth:`save`."""
         with reading_arrays(path, "a log saved by Log.save") as arrays:
             fields: dict[str, Any] = {name: arrays[name] for name in cls._fields}
-            return cls(**{**fields, "seed": int(fields["seed"]), "run": int(fields["run"])})
+            return cls(**check_log(fields))
 
 
 def _log_loop(prepare: Any, update: Any) -> Callable[..., None]:
@@ -192,26 +204,48 @@ def replay(ranker: R, log: Log, *, start: Mapping[str, Any] | None = None) -> R:
     >>> bool((again.state.scores == trace.states[0]["scores"]).all())
     True
     """
+    if not isinstance(log, Log):
+        raise InvalidInput(f"log must be a Log, got {log!r}.")
+    log = Log(**check_log(log._asdict()))
     fresh = ranker.fresh(seed=log.seed, run=log.run)
     if start is not None:
         fresh.load_state_dict(start)
-    lengths = np.diff(log.starts)
-    for row in np.flatnonzero(lengths != ranker.n_items):  # raises unless lists may differ
-        fresh.features_of(log.pair(int(row))[0].query)
+    _check_fits(fresh, log)
+    work = fresh.kernel.work(fresh.params, fresh.n_items)
+    update_all = assemble(_log_loop, fresh.kernel.prepare, fresh.kernel.update)
+    update_all(fresh.params, fresh.state, work, log)
+    if not are_finite(fresh.state):
+        raise InvalidInput(
+            f"The log must leave the state of {type(ranker).__name__} finite: features, relevance "
+            f"or propensities are too large or too small for its settings."
+        )
+    if len(log.rounds):
+        fresh.next_round = max(fresh.next_round, int(log.rounds.max()) + 1)
+    return fresh
+
+
+def _check_fits(ranker: Ranker, log: Log) -> None:
+    """Raise unless all lists of a log are of a ranker, and show what it needs."""
+    name, lengths = type(ranker).__name__, np.diff(log.starts)
     if log.features.shape[1] != ranker.n_features:
         raise InvalidInput(
             f"The log must be of documents with {ranker.n_features} features, got "
             f"{log.features.shape[1]}."
         )
+    for row in np.flatnonzero(lengths != ranker.n_items)[:1]:
+        # A ranker that refuses one length refuses all others, or else the longer ones.
+        longest = int(lengths.argmax())
+        for place in (int(row), longest):
+            ranker.features_of(log.pair(place)[0].query)
+    too_much = np.flatnonzero(log.values > ranker.max_grade)
+    if len(too_much):
+        raise InvalidInput(
+            f"The log must hold no relevance above max_grade={ranker.max_grade:g} of {name}, got "
+            f"{log.values[too_much[0]]:g}."
+        )
     positions = np.arange(len(log.values)) - np.repeat(log.starts[:-1], lengths)
     if bool(np.isnan(log.values[positions < ranker.depth]).any()):
         raise FeedbackTooSmall(
-            f"{type(ranker).__name__} needs the relevance of the first {ranker.depth} positions, "
-            f"but the log hides some of them."
+            f"{name} needs the relevance of the first {ranker.depth} positions, but the log hides "
+            f"some of them."
         )
-    work = fresh.kernel.work(fresh.params, fresh.n_items)
-    update_all = assemble(_log_loop, fresh.kernel.prepare, fresh.kernel.update)
-    update_all(fresh.params, fresh.state, work, log)
-    if len(log.rounds):
-        fresh.next_round = max(fresh.next_round, int(log.rounds.max()) + 1)
-    return fresh

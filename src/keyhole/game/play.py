@@ -12,7 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.contracts import Measure, Ranker, Reveal, World, measure_work, state_arrays
+from keyhole.contracts import (
+    Measure,
+    Ranker,
+    Reveal,
+    World,
+    are_finite,
+    measure_work,
+    state_arrays,
+)
 from keyhole.errors import (
     MAX_ROUND,
     FeedbackTooSmall,
@@ -150,6 +158,11 @@ def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Event)
                 params, state, works, game.seed, run, 0 if game.same_users else run, matrix,
                 game.checkpoints, board, sums, log, game.begin, first, end,
             )  # fmt: skip
+            if not are_finite(state):
+                raise InvalidInput(
+                    f"The game must leave the state of {type(ranker).__name__} finite, but by "
+                    f"round {end} it is not: features or relevance are too large for its settings."
+                )
             report(end - first)
     return RunEnd(
         state_arrays(

@@ -185,6 +185,13 @@ def _swap_neighbours(order: Any, sorted_keys: Any) -> None:
 
 
 @rare_kernel
+def _by_merging(keys: Any, order: Any, work: SortWork) -> None:
+    for item in range(keys.shape[0]):
+        order[item] = item
+    _merge(keys, order, work.spare, 0, keys.shape[0])
+
+
+@rare_kernel
 def _by_buckets(keys: Any, order: Any, work: SortWork) -> None:
     n_items = keys.shape[0]
     n_buckets = _BUCKETS_PER_ITEM * n_items
@@ -192,15 +199,20 @@ def _by_buckets(keys: Any, order: Any, work: SortWork) -> None:
     low, high = _range(keys)
     scale = n_buckets / (high - low) if high > low else 0.0
     if not 0.0 < scale < np.inf:
-        for item in range(n_items):
-            order[item] = item
-        _merge(keys, order, work.spare, 0, n_items)
+        _by_merging(keys, order, work)
         return
     for bucket in range(n_buckets + 1):
         counts[bucket] = 0
+    n_lost = 0
     for item in range(n_items):
         # Rounding is monotone, so a larger key never lands in a later bucket.
-        buckets[item] = np.int32((high - keys[item]) * scale)
+        bucket_at = (high - keys[item]) * scale
+        has_one = bucket_at < n_buckets + 1.0
+        buckets[item] = np.int32(bucket_at if has_one else 0.0)
+        n_lost += 0 if has_one else 1
+    if n_lost > 0:  # keys that are no numbers have no bucket
+        _by_merging(keys, order, work)
+        return
     # Unsigned indices spare the test for negative ones.
     for item in range(n_items):
         counts[buckets[item]] += np.uint32(1)
@@ -231,7 +243,8 @@ def _by_buckets(keys: Any, order: Any, work: SortWork) -> None:
 def sort_descending(keys: Any, order: Any, work: SortWork) -> None:
     """Write into ``order`` the indices of ``keys`` from the largest key to the smallest.
 
-    Keys must be finite. Equal keys keep the order of their indices.
+    Equal keys keep the order of their indices. Where some keys are NaN the order means nothing, but
+    it still has every index once.
     """
     if keys.shape[0] <= _COUNTING_LIMIT:
         _by_counting(keys, order, work)

@@ -165,7 +165,7 @@ class FixedListRanker(Ranker):
         return super().features_of(query)
 
     def rank(self, query: Query | None = None, *, round: int | None = None) -> Impression:
-        if query is not None and query.items is None:
+        if isinstance(query, Query) and query.items is None and query.n_items == self.n_items:
             query = Query(query.n_items, query.features, self.item_names)
         return super().rank(query, round=round)
 
@@ -190,17 +190,24 @@ class FixedListRanker(Ranker):
         >>> ranker.best()
         ['cat', 'bee', 'dog']
         """
-        return self._carried_to(check_items(items, f"items of {type(self).__name__}"))
+        names = check_items(items, f"items of {type(self).__name__}")
+        with self.lock:
+            return self._carried_to(names)
 
-    def update(self, impression: Impression, feedback: Feedback | ArrayLike) -> None:
-        if isinstance(impression, Impression) and self._is_of_another_list(impression.query):
-            names = impression.query.items or tuple(range(impression.query.n_items))
+    def _learn(
+        self, impression: Impression, ranking: IntArray, feedback: Feedback | ArrayLike
+    ) -> None:
+        if not self._is_of_another_list(impression.query):
+            super()._learn(impression, ranking, feedback)
+            return
+        names = impression.query.items or tuple(range(impression.query.n_items))
+        with self.lock:
             earlier = self._carried_to(names)
             before = {name: array.copy() for name, array in earlier.state._asdict().items()}
             earlier.update(impression, feedback)
-            self._credit(earlier, before)
-        else:
-            super().update(impression, feedback)
+            with self.undone_unless_finite(self.n_items):
+                self._credit(earlier, before)
+            self.next_round = max(self.next_round, earlier.next_round)
 
     def _is_of_another_list(self, query: Query) -> bool:
         """Return whether a list has other items than this ranker's."""
@@ -269,7 +276,6 @@ class FixedListRanker(Ranker):
         else:  # an epoch or a block has begun, for the items that are new as well
             for name, array in earlier.carried(after, self, where).items():
                 own[name][...] = array
-        self.next_round = max(self.next_round, earlier.next_round)
 
 
 def check_items(items: Any, name: str, n_items: int | None = None) -> tuple[Item, ...]:

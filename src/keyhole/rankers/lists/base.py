@@ -1,10 +1,11 @@
 """What the rankers of query-document lists share: a linear scorer that sorts by score."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.contracts import Query, Ranker
 from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
@@ -152,5 +153,11 @@ class ContextualRanker(Ranker):
             raise InvalidInput(
                 f"`n_items` of the query must be at most {self.n_items}, got {query.n_items}."
             )
-        kind = np.float32 if features.dtype == np.float32 else np.float64
-        return np.ascontiguousarray(features, dtype=kind)
+        return features
+
+    def check_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        for name in ("squares", "norms"):
+            if name in arrays and bool((arrays[name] < 0.0).any()):
+                raise InvalidInput(
+                    f"`{name}` of the state must be sums of squares, got {arrays[name].min()}."
+                )

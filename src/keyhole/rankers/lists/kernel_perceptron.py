@@ -1,9 +1,10 @@
 """A16: perceptrons A2 and A3 with a kernel, which keep a budget of support vectors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.contracts import Measure, MeasureParams, RankerKernel
 from keyhole.errors import check_integer, check_number
@@ -158,6 +159,14 @@ class _KernelPerceptron(ContextualRanker):
     @property
     def depth(self) -> int:
         return EVERYTHING
+
+    def written_by_update(self, n_items: int) -> Sequence[NDArray[Any]]:
+        """Return the next places of the ring, or all where it begins again."""
+        support, coefficients, norms, added = self.state
+        first = int(added[0]) % self.budget
+        end = first + n_items
+        ring = slice(first, end) if end <= self.budget else slice(None)
+        return support[ring], coefficients[ring], norms[ring], added
 
 
 class KernelSLAMPerceptron(_KernelPerceptron):
