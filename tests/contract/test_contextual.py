@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.checks import LIVING_CHECKS, RANKER_CHECKS
+from keyhole.checks import ATTACKS, LIVING_CHECKS, RANKER_CHECKS
 from keyhole.checks.rankers import check_items_are_exchangeable
 from keyhole.contracts import Query
 from keyhole.errors import InvalidInput, NotObservable
@@ -100,7 +100,7 @@ def test_ranker(row, options):
             check(ranker, SINGLE, 60)
         if check is not check_items_are_exchangeable:
             check(ranker, VARIED, 60)
-    for check in LIVING_CHECKS:
+    for check in (*LIVING_CHECKS, *ATTACKS):
         check(ranker, VARIED, 60)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from keyhole.checks import (
+    ATTACKS,
     LIVING_CHECKS,
     RANKER_CHECKS,
     check_measure,
@@ -140,7 +141,7 @@ def test_exemptions_have_reasons_and_rows():
 def test_ranker(row, label, make, world):
     ranker = make()
     crowd = world or Flips(ranker.n_items, n_relevant=max(1, ranker.n_items // 3))
-    for check in (*RANKER_CHECKS, *LIVING_CHECKS):
+    for check in (*RANKER_CHECKS, *LIVING_CHECKS, *ATTACKS):
         if (row, label, check) in EXEMPTIONS:
             with pytest.raises(AssertionError):  # an exemption that is not needed must go
                 check(ranker, crowd, 120)

@@ -162,7 +162,11 @@ def test_hidden_values_stay_hidden():
     def curious(params, state, seen, work):
         state.extra[0] += seen.values[2]
 
-    broken(of_rankers.check_hidden_stays_hidden, "a hidden value got in", tally(update=curious))
+    broken(
+        of_rankers.check_hidden_stays_hidden,
+        "must not look at what is hidden",
+        tally(update=curious),
+    )
 
 
 def test_states_hold_everything():

@@ -201,8 +201,10 @@ def test_logs_must_show_enough():
     log.values[5] = np.nan
     with pytest.raises(FeedbackTooSmall, match="first 2 positions"):
         replay(RANKER, log)
+    short = Log.empty(0, 0, 1, 3)
+    short.rankings[:] = [2, 0, 1]
     with pytest.raises(InvalidInput, match="`n_items` of the query must be 4, got 3"):
-        replay(RANKER, Log.empty(0, 0, 1, 3))
+        replay(RANKER, short)
     with pytest.raises(InvalidInput, match="at least one impression"):
         Log.of(RANKER, [])
 

@@ -56,7 +56,7 @@ def test_a_spec_is_plain_and_whole():
 
 
 def test_numbers_are_the_relevance_of_the_first_positions():
-    rankers = [FTPL(3, seed=1) for _ in range(3)]
+    rankers = [FTPL(3, seed=1, max_grade=2) for _ in range(3)]
     same: Any = ([1, 0, 2], Feedback.top(1, 0, 2), Feedback(np.array([1.0, 0.0, 2.0])))
     for ranker, feedback in zip(rankers, same, strict=True):
         ranker.update(ranker.rank(), feedback)

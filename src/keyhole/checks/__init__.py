@@ -9,6 +9,7 @@ over a ranker of your own in the same way::
 A check raises AssertionError with a sentence that says what broke.
 """
 
+from keyhole.checks.attacks import ATTACKS
 from keyhole.checks.living import KEEPING_CHECKS, LIVING_CHECKS
 from keyhole.checks.measures import check_measure
 from keyhole.checks.non_learners import NonLearner, check_only_learners_pass, non_learners
@@ -25,11 +26,12 @@ def check_ranker(ranker: Ranker, world: World | None = None, rounds: int = 120) 
     """Run every check over a ranker, by default on a crowd with flips."""
     if world is None:
         world = Flips(ranker.n_items, n_relevant=max(1, ranker.n_items // 3))
-    for check in (*RANKER_CHECKS, *LIVING_CHECKS):
+    for check in (*RANKER_CHECKS, *LIVING_CHECKS, *ATTACKS):
         check(ranker, world, rounds)
 
 
 __all__ = [
+    "ATTACKS",
     "KEEPING_CHECKS",
     "LIVING_CHECKS",
     "POLICY_CHECKS",

@@ -30,6 +30,11 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(np.array_equal(one, other, equal_nan=holds_nan))
 
 
+def is_ranking(ranking: IntArray, n_items: int) -> bool:
+    """Return whether a list holds each item once."""
+    return bool(np.array_equal(np.sort(ranking), np.arange(n_items)))
+
+
 def a_relabelling(n_items: int) -> IntArray:
     """Return a relabelling without fixed points."""
     return np.roll(np.arange(n_items), 1)

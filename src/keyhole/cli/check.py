@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from keyhole.checks import (
+    ATTACKS,
     KEEPING_CHECKS,
     LIVING_CHECKS,
     RANKER_CHECKS,
@@ -116,7 +117,8 @@ def _of_ranker(name: str, options: dict[str, Any], n_items: int) -> Iterator[Che
     features = {"n_features": _N_FEATURES} if lists else {}
     made: Ranker = RANKERS.make(name, n_items=n_items, **features, **options)
     crowd: World = _lists(n_items) if lists else Flips(n_items, n_relevant=max(1, n_items // 3))
-    for check in (*RANKER_CHECKS, *(KEEPING_CHECKS if lists else LIVING_CHECKS)):
+    of_its_kind = KEEPING_CHECKS if lists else LIVING_CHECKS
+    for check in (*RANKER_CHECKS, *of_its_kind, *ATTACKS):
         yield _sentence_of(check), lambda check=check: check(made, crowd, _ROUNDS)  # type: ignore[misc]
 
 

@@ -60,7 +60,7 @@ class Log(NamedTuple):
             run,
             np.zeros(length, np.int64),
             np.zeros(length, np.bool_),
-            np.zeros(length),
+            np.full(length, np.nan),
             np.arange(length + 1) * n_items,
             np.zeros(length * n_items, np.int64),
             np.full(length * n_items, np.nan),
