@@ -1,13 +1,13 @@
 """Every promise about speed and memory: ``python -m bench``, ``--quick`` for shorter games.
 
-Each part runs in a process of its own, one after the other: ``bench.game``, ``bench.lists`` and
-``bench.letor`` are modules that can be run by themselves.
+Each part runs in a process of its own, one after the other: ``bench.game``, ``bench.lists``,
+``bench.letor`` and ``bench.threads`` are modules that can be run by themselves.
 """
 
 import subprocess
 import sys
 
-PARTS = {"game": [], "lists": ["--peers"], "letor": []}
+PARTS = {"game": [], "lists": ["--peers"], "letor": [], "threads": []}
 
 
 def main() -> int:

@@ -70,25 +70,31 @@ class Report:
             cells = [f"{row['items']:,}", f"{row['rounds']:,}", str(row["contender"])]
             cells += [f"{row['ns']:,.0f}", f"{1e9 / float(row['ns']):,.0f}"]
             table.add_row(*cells, f"{row['keyhole']:.2f} times as fast")
-        console.print(table)
+        _print_if_any(console, table)
         table = Table(title="Cost of a round against the length of the list (keyhole)")
         for name in ("items", "rounds", "ns/round", "ns/(m log2 m)"):
             table.add_column(name, justify="right")
         for size in self.scaling:
             cells = [f"{size['items']:,}", f"{size['rounds']:,}"]
             table.add_row(*cells, f"{size['ns']:,.0f}", f"{size['per_m_log_m']:.3f}")
-        console.print(table)
+        _print_if_any(console, table)
         table = Table(title="Every ranker and subroutine (keyhole, one thread)")
         for name in ("ranker", "items", "ns/round", "rounds/s"):
             table.add_column(name, justify="left" if name == "ranker" else "right")
         for row in self.rankers:
             cells = [str(row["ranker"]), str(row["items"]), f"{row['ns']:,.0f}"]
             table.add_row(*cells, f"{1e9 / float(row['ns']):,.0f}")
-        console.print(table)
+        _print_if_any(console, table)
         table = Table(title="Promises")
         for name in ("promise", "measured", "figure", "bar", "verdict"):
             table.add_column(name, justify="right" if name == "figure" else "left")
         for bar in self.bars:
             verdict = "[green]PASS[/]" if bar.passed else "[bold red]FAIL[/]"
             table.add_row(bar.promise, bar.measured, f"{bar.figure:.2f}", bar.bar, verdict)
+        console.print(table)
+
+
+def _print_if_any(console: Console, table: Table) -> None:
+    """Print a table unless this part of the bench has no rows for it."""
+    if table.row_count:
         console.print(table)

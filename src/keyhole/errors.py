@@ -153,7 +153,8 @@ def check_ranking(ranking: ArrayLike, n_items: int, name: str = "ranking") -> In
     """Return rankings as integers, or raise unless each row is a permutation of the items."""
     try:
         given = np.asarray(ranking)
-        items = np.ascontiguousarray(given, dtype=np.int64)
+        with np.errstate(invalid="ignore"):  # what is no whole number is named below
+            items = np.ascontiguousarray(given.real, dtype=np.int64)
         whole = bool(np.all(items == given))
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be a list of item indices.") from None

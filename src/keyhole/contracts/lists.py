@@ -56,15 +56,15 @@ def check_features(features: Any, n_items: int) -> FloatArray:
     """Return the features of a list as contiguous floats, 32 bits wide if they were, or raise."""
     try:
         given = np.asarray(features)
-        kind = np.float32 if given.dtype == np.float32 else np.float64
-        matrix: FloatArray = np.ascontiguousarray(given, dtype=kind)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput("`features` of a query must be rows of numbers.") from None
-    if given.dtype.kind not in "biuf" or matrix.ndim != 2 or len(matrix) != n_items:
+    if given.dtype.kind not in "biuf" or given.ndim != 2 or len(given) != n_items:
         raise InvalidInput(
             f"`features` of a query must be {n_items} rows of numbers, got {given.dtype} of shape "
             f"{given.shape}."
         )
+    kind = np.float32 if given.dtype == np.float32 else np.float64
+    matrix: FloatArray = np.ascontiguousarray(given, dtype=kind)
     if not all_finite(matrix.reshape(-1)):
         row, column = np.argwhere(~np.isfinite(matrix))[0]
         raise InvalidInput(
