@@ -31,6 +31,8 @@ BROKEN_LOGS: dict[str, Any] = {
     "no item": (changed("rankings", 5, 10**9), "1000000000, which is no item"),
     "far below": (changed("rankings", 0, -5_000_000), "-5000000, which is no item"),
     "twice": (changed("rankings", slice(0, 4), 1), "item 1 4 times"),
+    "late in the log": (changed("rankings", 170, 9), "ranking 42 of a log .* 9, which is no item"),
+    "empty list": (changed("starts", 2, 4), "every list has an item"),
     "no round": (changed("rounds", 3, 2**62), "`rounds` of a log must be between 0 and"),
     "early round": (changed("rounds", 3, -1), "`rounds` of a log must be between 0 and"),
     "infinite": (changed("values", 0, np.inf), "must be finite and not negative"),
@@ -69,6 +71,38 @@ def test_good_logs_are_not():
     short = LOG._replace(rankings=LOG.rankings.astype(np.int32), rounds=LOG.rounds.astype("u4"))
     want = replay(RANKER, LOG).state_dict()
     assert all(np.array_equal(a, want[k]) for k, a in replay(RANKER, short).state_dict().items())
+
+
+def test_no_list_of_a_log_may_be_longer_than_the_ranker_has_room_for():
+    features = np.random.default_rng(0).random((9, 2))
+    pairs: list[tuple[Impression, Feedback]] = []
+    for first, end in ((0, 2), (2, 5), (5, 9)):  # shorter, as long, longer
+        n_items = end - first
+        query = Query(n_items, features[first:end])
+        shown = Impression(len(pairs), query, np.arange(n_items), False, 1.0)
+        pairs.append((shown, Feedback(np.zeros(n_items))))
+    assert replay(Descent(2, 4), Log.of(Descent(2, 4), pairs)).next_round == 3
+    with pytest.raises(InvalidInput, match="`n_items` of the query must be at most 3, got 4"):
+        replay(Descent(2, 3), Log.of(Descent(2, 4), pairs))
+
+
+def test_asking_for_the_best_changes_nothing():
+    for ranker in (FTPL(3), Descent(2, 3)):
+        before = ranker.state_dict()
+        ranker.best(Query(3, np.zeros((3, ranker.n_features))))
+        assert all(np.array_equal(ranker.state_dict()[name], before[name]) for name in before)
+
+
+def test_late_answers_of_another_list_leave_the_state_finite_too():
+    ranker = FTPL(2, items=["a", "b"], measure="SumLoss", max_grade=1e308)
+    shown = ranker.rank()
+    ranker.update(shown, [1e308, 1e308])
+    other = ranker.with_items(["b", "c"])
+    other.state.scores[:] = [1.7e308, 0.0]  # the newcomer had the mean of the others
+    before = other.state_dict()
+    with pytest.raises(InvalidInput, match="must leave the state of FTPL finite"):
+        other.update(shown, [1e308, 1e308])
+    assert all(np.array_equal(other.state_dict()[name], before[name]) for name in before)
 
 
 def test_states_do_not_leave_the_numbers():
@@ -111,7 +145,7 @@ def test_keys_that_are_no_numbers_are_put_somewhere(n_items):
 
 
 def test_a_ring_of_support_vectors_is_undone_where_it_begins_again():
-    ranker = KernelSLAMPerceptron(2, 3, similarity="rbf", budget=4, rate=1.0)
+    ranker = KernelSLAMPerceptron(2, 3, similarity="rbf", budget=5, rate=1.0)
     numbers = np.random.default_rng(1)
     refused = 0
     for t in range(40):
@@ -126,7 +160,7 @@ def test_a_ring_of_support_vectors_is_undone_where_it_begins_again():
             assert all(np.array_equal(before[name], after[name]) for name in after)
         assert all(np.isfinite(array).all() for array in ranker.state)
     assert 0 < refused < 40
-    assert ranker.state.added[0] > 4
+    assert ranker.state.added[0] > 5
 
 
 @pytest.mark.parametrize(
