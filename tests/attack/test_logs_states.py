@@ -93,16 +93,17 @@ def test_asking_for_the_best_changes_nothing():
         assert all(np.array_equal(ranker.state_dict()[name], before[name]) for name in before)
 
 
-def test_late_answers_of_another_list_leave_the_state_finite_too():
-    ranker = FTPL(2, items=["a", "b"], measure="SumLoss", max_grade=1e308)
-    shown = ranker.rank()
-    ranker.update(shown, [1e308, 1e308])
-    other = ranker.with_items(["b", "c"])
-    other.state.scores[:] = [1.7e308, 0.0]  # the newcomer had the mean of the others
+def test_lists_that_change_leave_the_state_finite_too():
+    ranker = FTPL(2, items=["a", "b"], measure="SumLoss", max_grade=1e308, horizon=2)
+    shown = ranker.rank(round=4)  # of a new epoch
+    other = ranker.with_items(["a", "b", "c"])
     before = other.state_dict()
     with pytest.raises(InvalidInput, match="must leave the state of FTPL finite"):
-        other.update(shown, [1e308, 1e308])
+        other.update(shown, [1e308, 1e308])  # the newcomer has the mean of what the others have
     assert all(np.array_equal(other.state_dict()[name], before[name]) for name in before)
+    ranker.update(shown, [1e308, 1e308])
+    with pytest.raises(InvalidInput, match="items must leave the state of FTPL finite"):
+        ranker.with_items(["a", "b", "c"])
 
 
 def test_states_do_not_leave_the_numbers():

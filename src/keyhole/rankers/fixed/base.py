@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.contracts import Feedback, Impression, Item, Measure, Query, Ranker
+from keyhole.contracts import Feedback, Impression, Item, Measure, Query, Ranker, are_finite
 from keyhole.errors import (
     MAX_ROUND,
     FloatArray,
@@ -223,6 +223,11 @@ class FixedListRanker(Ranker):
         own = other.state._asdict()
         for name, array in self.carried(self.state._asdict(), other, where).items():
             own[name][...] = array
+        if not are_finite(other.state):
+            raise InvalidInput(
+                f"items must leave the state of {type(self).__name__} finite, but what is known of "
+                f"these adds up to more than numbers can be."
+            )
         other.next_round = self.next_round
         return other
 
