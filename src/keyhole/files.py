@@ -1,18 +1,31 @@
 """Files: written whole or not at all, arrays in them, and plain data for JSON."""
 
+import errno
 import io
 import math
 import os
+import stat
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.errors import InvalidInput, KeyholeError
+from keyhole.errors import CannotWrite, InvalidInput
+from keyhole.limits import check_memory, inflation_limit, memory_limit
+
+_LONGEST_SHOWN = 200
+_LONGEST_REASON = 500
+_NAMED_WRONGLY = (errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
+"""Errors that tell of the name of a file, and not of the disk that it is to be on."""
+_KINDS = "biufU"
+"""Kinds of NumPy's types that Keyhole writes: truth values, numbers and text."""
+_DEFLATED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How NumPy packs arrays; these, unlike others, can be unpacked in steps of a known size."""
 
 
 def plain(value: Any) -> Any:
@@ -30,28 +43,142 @@ def plain(value: Any) -> Any:
     return value
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def shown(path: Path | str) -> str:
+    """Return a path as a sentence names it: of a very long one, its ends."""
+    text = str(path)
+    if len(text) <= _LONGEST_SHOWN:
+        return text
+    half = _LONGEST_SHOWN // 2
+    return f"{text[:half]}…{text[-half:]} ({len(text)} characters)"
+
+
+def _reason(error: BaseException) -> str:
+    """Return why something went wrong, on one line and without the dot at its end."""
+    if isinstance(error, MemoryError):
+        return "it does not fit into memory"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    said = getattr(error, "strerror", None) or " ".join(str(error).split())
+    return (said[:_LONGEST_REASON] or type(error).__name__).rstrip(".")
+
+
+# --------------------------------------------------------------------------- writing
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong when a file is written into one sentence."""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o644)  # mkstemp's own mode is for secrets
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        yield
+    except CannotWrite:
         raise
+    # A name with a null character or half a surrogate pair is a ValueError; pathlib makes the
+    # folders above a file one within the other, and may have no room for all.
+    except (OSError, ValueError, RecursionError) as error:
+        raise CannotWrite(f"{shown(path)} cannot be written: {_reason(error)}.") from None
+
+
+def write_atomically(path: Path, content: bytes, *, lasting: bool = True) -> None:
+    """Write a file whole or not at all, or raise :class:`CannotWrite`.
+
+    Once this has returned, the file outlasts a crash of the machine, unless ``lasting`` is false:
+    that is for caches, whose files have checksums. A pipe or a device such as a terminal is written
+    to as it is.
+    """
+    with _writing(path):
+        if _is_stream(path):
+            _write_stream(path, content)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".keyhole-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                if lasting:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)  # mkstemp's own mode is for secrets
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        if lasting:
+            _keep_names(path.parent)
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether a path is a pipe or a device, which must not be replaced by a file."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+        raise OSError(errno.EINVAL, "it is a disk or a socket")
+    return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
+
+
+def _write_stream(path: Path, content: bytes) -> None:
+    # A pipe that nobody reads from is an error at once, instead of a wait.
+    handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    with os.fdopen(handle, "wb") as file:
+        os.set_blocking(handle, True)
+        file.write(content)
+
+
+def _keep_names(folder: Path) -> None:
+    """Let the names in a folder outlast a crash, where folders can be synced."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _checking(path: Path, what: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, OSError) and error.errno not in _NAMED_WRONGLY:
+            raise CannotWrite(f"{shown(path)} cannot be written: {_reason(error)}.") from None
+        raise InvalidInput(f"{shown(path)} must be {what}: {_reason(error)}.") from None
 
 
 def check_folder(path: Path) -> Path:
     """Return a folder that can be written to, made if it is not there, or raise."""
-    try:
+    with _checking(path, "a folder to write to"):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"{path} must be a folder to write to: {error.strerror}.") from None
-    if not os.access(path, os.W_OK):
-        raise InvalidInput(f"{path} must be a folder to write to: permission denied.")
+        with tempfile.TemporaryFile(dir=path):  # rights alone do not tell of a full disk
+            pass
+    return path
+
+
+def check_file(path: Path, what: str) -> Path:
+    """Return a file that can be written later on, or raise before the work that it is for.
+
+    Examples
+    --------
+    >>> check_file(Path(""), "--model")
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.InvalidInput: --model must be a file to write, got the folder '.'.
+    """
+    with _checking(path, f"a file to write ({what})"):
+        if _is_stream(path):
+            return path
+        try:
+            path.lstat()  # which no name that is too long passes
+        except FileNotFoundError:
+            pass
+    if path.is_dir():
+        raise InvalidInput(f"{what} must be a file to write, got the folder {shown(path)!r}.")
+    check_folder(path.parent)
     return path
 
 
@@ -60,7 +187,38 @@ def write_arrays(path: Path | str, arrays: Mapping[str, ArrayLike]) -> None:
     buffer = io.BytesIO()
     given: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
     np.savez_compressed(buffer, **given)
-    write_atomically(Path(path), buffer.getvalue())
+    content = buffer.getvalue()
+    if sum(array.nbytes for array in given.values()) > inflation_limit(len(content)):
+        # Packed so tightly, many zeros would be taken for a file made to fill a memory.
+        buffer = io.BytesIO()
+        np.savez(buffer, **given)
+        content = buffer.getvalue()
+    write_atomically(Path(path), content)
+
+
+# --------------------------------------------------------------------------- reading
+
+
+def open_input(path: Path) -> BinaryIO:
+    """Open a file or pipe to read from; a device, which may have no end, is an OSError."""
+    try:
+        file = path.open("rb")
+    except ValueError as error:  # a name with a null character
+        raise OSError(errno.EINVAL, _reason(error)) from None
+    mode = os.fstat(file.fileno()).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+        file.close()
+        raise OSError(errno.EINVAL, "It is no file but a device")
+    return file
+
+
+def read_input(path: Path) -> bytes:
+    """Return the bytes of a file or pipe, of no more than fit the limit of one input."""
+    limit = memory_limit()
+    with open_input(path) as file:
+        content = file.read(limit + 1)
+    check_memory(len(content), shown(path), limit)
+    return content
 
 
 @contextmanager
@@ -82,29 +240,49 @@ def reading_arrays(path: Path | str, what: str) -> Iterator[dict[str, NDArray[An
     """
     try:
         yield _named_arrays(Path(path))
-    except (KeyError, TypeError, ValueError, KeyholeError) as error:
-        why = f"{error} is missing" if type(error) is KeyError else str(error).rstrip(".")
-        raise InvalidInput(f"{path} must be {what}: {why}.") from None
+    # Python, NumPy and zipfile have a score of errors for what a file may claim and not hold.
+    except Exception as error:
+        why = f"{error} is missing" if type(error) is KeyError else _reason(error)
+        raise InvalidInput(f"{shown(path)} must be {what}: {why}.") from None
 
 
 def _named_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of a file, or raise with the reason alone."""
+    with open_input(path) as file:
+        head = file.peek(6)[:6]  # type: ignore[attr-defined]  # a buffered file can
+        if not head:
+            raise InvalidInput("it is empty")
+        if head.startswith(b"\x93NUMPY"):
+            raise InvalidInput("it holds one array without a name (.npy)")
+        if not head.startswith(b"PK"):
+            raise InvalidInput("it holds no arrays")
+        n_packed = os.fstat(file.fileno()).st_size
+        with zipfile.ZipFile(file) as archive:
+            entries = archive.infolist()
+            names = [entry.filename for entry in entries]
+            if not all(name.endswith(".npy") for name in names):
+                raise InvalidInput("it holds other things than arrays")
+            if len(set(names)) < len(names):
+                raise InvalidInput("it holds two arrays of one name")
+            if any(entry.compress_type not in _DEFLATED for entry in entries):
+                raise InvalidInput("its compression is not NumPy's")
+            # What an entry says of its size is a limit to what is read of it.
+            total = sum(entry.file_size for entry in entries)
+            check_memory(total, "all that it holds", inflation_limit(n_packed))
+            return {entry.filename[:-4]: _array_of(archive, entry) for entry in entries}
+
+
+def _array_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    """Return the array of a file within an archive, as this machine keeps arrays."""
+    with archive.open(entry) as member:  # all at once it may unpack more than the entry says
+        content = member.read(entry.file_size + 1)
     try:
-        with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                raise InvalidInput("it holds one array without a name (.npy)")
-            with found:
-                arrays = {name: found[name] for name in found.files}
-        if not all(isinstance(array, np.ndarray) for array in arrays.values()):
-            raise InvalidInput("it holds other things than arrays")
-        return arrays
-    except InvalidInput:
-        raise
-    except OSError as error:
-        raise InvalidInput(error.strerror or str(error)) from None
-    except Exception as error:  # NumPy and zipfile have a dozen of their own for a broken file
-        # NumPy takes a file that it does not know for pickled data, and advises to load it
-        # unsafely: that is no reason to pass on.
-        why = "it holds no arrays" if "pickle" in str(error) else str(error)
-        raise InvalidInput(why or type(error).__name__) from None
+        array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    except ValueError as error:
+        # NumPy takes what it does not know for pickled data, and advises to load it unsafely: that
+        # is no reason to pass on.
+        why = "it holds no arrays" if "pickle" in str(error) else _reason(error)
+        raise InvalidInput(why) from None
+    if array.dtype.kind not in _KINDS or array.dtype.itemsize == 0:
+        raise InvalidInput(f"an array must hold numbers or text, got {array.dtype}")
+    return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
