@@ -15,10 +15,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.errors import CannotWrite, InvalidInput
+from keyhole.errors import CannotWrite, InvalidInput, shortened
 from keyhole.limits import check_memory, inflation_limit, memory_limit
 
-_LONGEST_SHOWN = 200
 _LONGEST_REASON = 500
 _NAMED_WRONGLY = (errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 """Errors that tell of the name of a file, and not of the disk that it is to be on."""
@@ -45,11 +44,7 @@ def plain(value: Any) -> Any:
 
 def shown(path: Path | str) -> str:
     """Return a path as a sentence names it: of a very long one, its ends."""
-    text = str(path)
-    if len(text) <= _LONGEST_SHOWN:
-        return text
-    half = _LONGEST_SHOWN // 2
-    return f"{text[:half]}…{text[-half:]} ({len(text)} characters)"
+    return shortened(str(path))
 
 
 def _reason(error: BaseException) -> str:
@@ -167,7 +162,7 @@ def check_file(path: Path, what: str) -> Path:
     >>> check_file(Path(""), "--model")
     Traceback (most recent call last):
     ...
-    keyhole.errors.InvalidInput: --model must be a file to write, got the folder '.'.
+    keyhole.errors.InvalidInput: --model must be a file, got the folder ...
     """
     with _checking(path, f"a file to write ({what})"):
         if _is_stream(path):
@@ -177,7 +172,7 @@ def check_file(path: Path, what: str) -> Path:
         except FileNotFoundError:
             pass
     if path.is_dir():
-        raise InvalidInput(f"{what} must be a file to write, got the folder {shown(path)!r}.")
+        raise InvalidInput(f"{what} must be a file, got the folder {shown(path)}.")
     check_folder(path.parent)
     return path
 

@@ -13,7 +13,7 @@ from rich.table import Table
 import keyhole
 from keyhole.cli.terminal import ERR, OUT, Json, escape, say, sentences, to_json
 from keyhole.errors import InvalidInput
-from keyhole.files import check_folder, write_atomically
+from keyhole.files import check_file, write_atomically
 from keyhole.monitoring import (
     RATES,
     Classification,
@@ -98,9 +98,7 @@ def classify_command(
             _print_check(check, as_json)
             return
         if certificate is not None:
-            check_folder(certificate.parent)
-            if certificate.is_dir():
-                raise InvalidInput(f"--certificate must be a file, got the folder {certificate}.")
+            check_file(certificate, "--certificate")
         if measure is None:
             answer = _classify_files(loss, feedback)
         elif items is None or top is None:

@@ -1,5 +1,6 @@
 """The command that says from a log whether a policy beats a baseline."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from rich.table import Table
 import keyhole
 from keyhole.cli.terminal import ERR, OUT, Json, escape, say, sentences, to_json
 from keyhole.data import read_bandit
-from keyhole.errors import InvalidInput, check_integer
+from keyhole.errors import InvalidInput, check_integer, shortened
 from keyhole.files import check_folder, write_atomically
 from keyhole.lab.figures.curves import check_figures
 from keyhole.lab.figures.values import save_values
@@ -27,9 +28,10 @@ def _policy(text: str, option: str) -> Any:
     """Return a named policy as its name, or a saved one from its file."""
     if text in NAMED:
         return text
-    if not Path(text).is_file():
+    if not os.path.isfile(text):  # noqa: PTH113 - pathlib raises where a name is too long
         raise InvalidInput(
-            f"{option} must be {', '.join(NAMED)} or the file of a saved policy, got {text!r}."
+            f"{option} must be {', '.join(NAMED)} or the file of a saved policy, got "
+            f"{shortened(repr(text))}."
         )
     return load_policy(Path(text))
 
@@ -107,6 +109,7 @@ def evaluate_command(
     with sentences(options=_OPTIONS):
         if out is not None:
             check_figures()
+        folder = None if out is None else check_folder(out)
         policies = [_policy(policy, "--policy"), _policy(baseline, "--baseline")]
         logged = read_bandit(log, n_actions=_n_actions(actions, policies))
         result = evaluate(
@@ -114,7 +117,6 @@ def evaluate_command(
             floor=floor, clip=clip, names=(Path(policy).name, Path(baseline).name), seed=seed,
         )  # fmt: skip
         record = {**result.as_dict(), "log": str(log), "seed": seed, "version": keyhole.__version__}
-        folder = None if out is None else check_folder(out)
         if folder is not None:
             write_atomically(folder / "evaluation.json", to_json(record).encode())
             save_values(folder, "values", result)

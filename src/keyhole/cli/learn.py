@@ -12,7 +12,7 @@ import keyhole
 from keyhole.cli.terminal import OUT, Json, escape, parse_options, progress_bar, sentences, to_json
 from keyhole.data import QuerySet, read_letor
 from keyhole.errors import InvalidInput, check_integer
-from keyhole.files import check_folder, plain
+from keyhole.files import check_file, plain
 from keyhole.game import LetorStream, Trace, play
 from keyhole.lab.kinds.lists import make_ranker, ranker_of_lists
 from keyhole.rankers.lists.models import model_arrays, save_model
@@ -121,7 +121,7 @@ def learn_command(
         if rounds is not None and passes is not None:
             raise InvalidInput("At most one of --rounds and --passes can be given.")
         if model is not None:
-            check_folder(model.parent)
+            check_file(model, "--model")
         how = how_to_read(groups, raw, keep_empty)
         queries = LetorStream(files, **how) if stream else read_letor(files, **how)
         world = (

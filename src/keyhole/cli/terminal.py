@@ -19,7 +19,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from keyhole.errors import InvalidInput, KeyholeError, check_choice
+from keyhole.errors import CannotWrite, InvalidInput, KeyholeError, check_choice
 from keyhole.files import plain
 
 OUT = Console()
@@ -70,6 +70,9 @@ def sentences(
     """
     try:
         yield
+    except CannotWrite as error:
+        say(f" {error}", "Error:", "bold red", ERR)
+        raise typer.Exit(3) from None
     except KeyholeError as error:
         _fail(_in_options(str(error), options))
     except KeyboardInterrupt:
