@@ -8,9 +8,9 @@ import stat
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -167,10 +167,8 @@ def check_file(path: Path, what: str) -> Path:
     with _checking(path, f"a file to write ({what})"):
         if _is_stream(path):
             return path
-        try:
+        with suppress(FileNotFoundError):
             path.lstat()  # which no name that is too long passes
-        except FileNotFoundError:
-            pass
     if path.is_dir():
         raise InvalidInput(f"{what} must be a file, got the folder {shown(path)}.")
     check_folder(path.parent)
@@ -194,7 +192,7 @@ def write_arrays(path: Path | str, arrays: Mapping[str, ArrayLike]) -> None:
 # --------------------------------------------------------------------------- reading
 
 
-def open_input(path: Path) -> BinaryIO:
+def open_input(path: Path) -> io.BufferedReader:
     """Open a file or pipe to read from; a device, which may have no end, is an OSError."""
     try:
         file = path.open("rb")
@@ -244,7 +242,7 @@ def reading_arrays(path: Path | str, what: str) -> Iterator[dict[str, NDArray[An
 def _named_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of a file, or raise with the reason alone."""
     with open_input(path) as file:
-        head = file.peek(6)[:6]  # type: ignore[attr-defined]  # a buffered file can
+        head = file.peek(6)[:6]
         if not head:
             raise InvalidInput("it is empty")
         if head.startswith(b"\x93NUMPY"):

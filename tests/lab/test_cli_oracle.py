@@ -240,7 +240,7 @@ def test_ctrl_c_leaves_finished_cells(tmp_path):
     assert not (tmp_path / "atlas.csv").exists()
     columns = columns_of(maps.MEASURES, [5], [2])
     kept = store.Store(tmp_path / "cells")
-    assert any(kept.load(asdict(column)) for column in columns)
+    assert any(kept.load(asdict(column), list) for column in columns)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def _policy(text: str, option: str) -> Any:
     """Return a named policy as its name, or a saved one from its file."""
     if text in NAMED:
         return text
-    if not os.path.isfile(text):  # noqa: PTH113 - pathlib raises where a name is too long
+    if not os.path.isfile(text):
         raise InvalidInput(
             f"{option} must be {', '.join(NAMED)} or the file of a saved policy, got "
             f"{shortened(repr(text))}."

@@ -7,7 +7,9 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from keyhole.errors import InvalidInput
 from keyhole.lab.store import Store
@@ -146,12 +148,8 @@ def make_atlas(
 ) -> Atlas:
     """Return all columns, made on all cores and kept in ``folder`` as they finish."""
     store = Store(folder)
-    found = {column: store.load(asdict(column)) for column in columns}
-    finished = {
-        column: [Entry(**fields) for fields in kept]
-        for column, kept in found.items()
-        if kept is not None
-    }
+    found = {c: store.load(asdict(c), partial(_entries, c)) for c in columns}
+    finished = {column: entries for column, entries in found.items() if entries is not None}
     n_resumed = sum(len(entries) for entries in finished.values())
     if done is not None:
         done(n_resumed)
@@ -163,6 +161,17 @@ def make_atlas(
         if done is not None:
             done(len(entries))
     return Atlas(tuple(entry for column in columns for entry in finished[column]), n_resumed)
+
+
+def _entries(column: Column, kept: list[dict[str, Any]]) -> list[Entry]:
+    """Return the entries of a column as they were kept, or raise unless there is one for each k."""
+    entries = [Entry(**fields) for fields in kept]
+    games = [(entry.measure, entry.items, entry.grades, entry.top) for entry in entries]
+    if games != [(*astuple(column), k) for k in range(1, column.items + 1)]:
+        raise InvalidInput("The entries of a column must be of its games.")
+    for entry in entries:
+        _ = entry.rate, RATES[entry.by_rule]  # names of classes, or an error
+    return entries
 
 
 def _size(column: Column) -> float:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.log import BanditLog, check_rewards_differ
 from keyhole.errors import InvalidInput, check_choice
+from keyhole.limits import check_memory
 from keyhole.offline.bounds import (
     BOUNDS,
     DEFAULT_BOUND,
@@ -30,6 +31,8 @@ from keyhole.offline.target import HasProbabilities, Target, logged_target, targ
 from keyhole.policies import Always, Uniform
 
 NAMED = ("uniform", "logged", "best-fixed")
+_TABLES = 4
+"""Numbers for each action in each row that an evaluation holds at once."""
 """Policies that need no file."""
 
 PolicyLike = HasProbabilities | ArrayLike | str
@@ -116,12 +119,16 @@ def best_fixed_action(log: BanditLog) -> int:
     It has the greatest importance-weighted value after one standard error is taken off: a single
     lucky reward does not count. Ties go to the lowest action.
     """
+    # All that were never taken are worth 0: the lowest of them stands for them.
+    taken = np.unique(log.actions)
+    never = np.setdiff1d(np.arange(min(log.n_actions, len(taken) + 1)), taken)[:1]
+    candidates = np.union1d(taken, never).tolist()
     worth = []
-    for action in range(log.n_actions):
+    for action in candidates:
         policy = Always(log.n_actions, action)
         estimate = importance_weighted(log, target_of(log, policy))
         worth.append(estimate.value - estimate.error)
-    return int(np.argmax(worth))
+    return int(candidates[int(np.argmax(worth))])
 
 
 def evaluate(
@@ -180,6 +187,10 @@ def evaluate(
     >>> evaluate(log, "uniform", Always(2, 1)).verdict
     'keep'
     """
+    check_memory(
+        _TABLES * 8.0 * len(log) * log.n_actions,
+        f"{log.n_actions} actions in each of {len(log)} rows",
+    )
     check_rewards_differ(log, "to compare policies")
     confidence = check_confidence(confidence)
     check_choice(bound, "`bound`", BOUNDS)

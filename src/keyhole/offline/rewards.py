@@ -57,7 +57,7 @@ def _fit_and_predict(
     mean = float(rewards.mean())
     ridge = penalty * np.eye(fit.shape[1])
     table = np.full((len(ask), log.n_actions), mean)
-    for action in range(log.n_actions):
+    for action in np.unique(actions).tolist():  # one that was never taken has weights of 0
         rows = actions == action
         chosen = fit[rows]
         weights = np.linalg.solve(chosen.T @ chosen + ridge, chosen.T @ (rewards[rows] - mean))
