@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_LONGEST_NAME = 100
-"""Letters of a name that are compared with those of others, which takes their square."""
 MAX_ROUND = 2**47
 """Rounds that a draw can tell apart."""
 
@@ -104,14 +102,6 @@ def check_number(
     return number
 
 
-def shortened(text: str, longest: int = 200) -> str:
-    """Return text as a sentence quotes it: of what is very long, its ends."""
-    half = longest // 2
-    if len(text) <= longest:
-        return text
-    return f"{text[:half]}…{text[-half:]} ({len(text)} characters)"
-
-
 def check_choice(value: str, name: str, choices: Iterable[str]) -> str:
     """Return ``value`` if it is one of ``choices``; otherwise name the nearest.
 
@@ -126,11 +116,9 @@ def check_choice(value: str, name: str, choices: Iterable[str]) -> str:
     if value in known:
         return value
     lowered = {choice.lower(): choice for choice in known}
-    asked = str(value).lower()
-    near = difflib.get_close_matches(asked[:_LONGEST_NAME], lowered, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(value).lower(), lowered, n=1, cutoff=0.5)
     hint = f" Did you mean {lowered[near[0]]!r}?" if near else ""
-    given = shortened(repr(value))
-    raise UnknownName(f"{name} must be one of {', '.join(known)}, got {given}.{hint}")
+    raise UnknownName(f"{name} must be one of {', '.join(known)}, got {value!r}.{hint}")
 
 
 def check_seed(seed: Any) -> int:

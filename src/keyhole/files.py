@@ -6,6 +6,7 @@ import math
 import os
 import stat
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.errors import CannotWrite, InvalidInput, shortened
+from keyhole.errors import CannotWrite, InvalidInput
 from keyhole.limits import check_memory, inflation_limit, memory_limit
 
 _LONGEST_REASON = 500
@@ -42,9 +43,17 @@ def plain(value: Any) -> Any:
     return value
 
 
-def shown(path: Path | str) -> str:
-    """Return a path as a sentence names it: of a very long one, its ends."""
-    return shortened(str(path))
+def shortened(text: Any, longest: int = 200) -> str:
+    """Return text, or the name of a file, as a sentence has it: of what is very long, its ends."""
+    whole, half = str(text), longest // 2
+    if len(whole) <= longest:
+        return whole
+    return f"{whole[:half]}…{whole[-half:]} ({len(whole)} characters)"
+
+
+def warn(sentence: str) -> None:
+    """Warn in one line: where in the code it came up is of no use to those who can mend it."""
+    warnings.warn_explicit(sentence, RuntimeWarning, "keyhole", 1)
 
 
 def _reason(error: BaseException) -> str:
@@ -70,7 +79,7 @@ def _writing(path: Path) -> Iterator[None]:
     # A name with a null character or half a surrogate pair is a ValueError; pathlib makes the
     # folders above a file one within the other, and may have no room for all.
     except (OSError, ValueError, RecursionError) as error:
-        raise CannotWrite(f"{shown(path)} cannot be written: {_reason(error)}.") from None
+        raise CannotWrite(f"{shortened(path)} cannot be written: {_reason(error)}.") from None
 
 
 def write_atomically(path: Path, content: bytes, *, lasting: bool = True) -> None:
@@ -141,8 +150,8 @@ def _checking(path: Path, what: str) -> Iterator[None]:
         yield
     except (OSError, ValueError, RecursionError) as error:
         if isinstance(error, OSError) and error.errno not in _NAMED_WRONGLY:
-            raise CannotWrite(f"{shown(path)} cannot be written: {_reason(error)}.") from None
-        raise InvalidInput(f"{shown(path)} must be {what}: {_reason(error)}.") from None
+            raise CannotWrite(f"{shortened(path)} cannot be written: {_reason(error)}.") from None
+        raise InvalidInput(f"{shortened(path)} must be {what}: {_reason(error)}.") from None
 
 
 def check_folder(path: Path) -> Path:
@@ -170,7 +179,7 @@ def check_file(path: Path, what: str) -> Path:
         with suppress(FileNotFoundError):
             path.lstat()  # which no name that is too long passes
     if path.is_dir():
-        raise InvalidInput(f"{what} must be a file, got the folder {shown(path)}.")
+        raise InvalidInput(f"{what} must be a file, got the folder {shortened(path)}.")
     check_folder(path.parent)
     return path
 
@@ -210,7 +219,7 @@ def read_input(path: Path) -> bytes:
     limit = memory_limit()
     with open_input(path) as file:
         content = file.read(limit + 1)
-    check_memory(len(content), shown(path), limit)
+    check_memory(len(content), shortened(path), limit)
     return content
 
 
@@ -236,7 +245,7 @@ def reading_arrays(path: Path | str, what: str) -> Iterator[dict[str, NDArray[An
     # Python, NumPy and zipfile have a score of errors for what a file may claim and not hold.
     except Exception as error:
         why = f"{error} is missing" if type(error) is KeyError else _reason(error)
-        raise InvalidInput(f"{shown(path)} must be {what}: {why}.") from None
+        raise InvalidInput(f"{shortened(path)} must be {what}: {why}.") from None
 
 
 def _named_arrays(path: Path) -> dict[str, NDArray[Any]]:

@@ -11,8 +11,8 @@ from rich.table import Table
 import keyhole
 from keyhole.cli.terminal import ERR, OUT, Json, escape, say, sentences, to_json
 from keyhole.data import read_bandit
-from keyhole.errors import InvalidInput, check_integer, shortened
-from keyhole.files import check_folder, write_atomically
+from keyhole.errors import InvalidInput, check_integer
+from keyhole.files import check_folder, shortened, write_atomically
 from keyhole.lab.figures.curves import check_figures
 from keyhole.lab.figures.values import save_values
 from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.errors import InvalidInput
-from keyhole.files import open_input, read_input, shown
+from keyhole.files import open_input, read_input, shortened
 from keyhole.limits import check_memory, inflation_limit, memory_limit
 
 MARK = b"\xef\xbb\xbf"
@@ -57,7 +57,7 @@ def readable(path: Path, kind: str) -> Iterator[None]:
         yield
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-        raise InvalidInput(f"{shown(path)} must be a readable {kind} file: {reason}.") from None
+        raise InvalidInput(f"{shortened(path)} must be a readable {kind} file: {reason}.") from None
 
 
 def _unpacker(head: bytes) -> Callable[[], Any] | None:
@@ -119,7 +119,7 @@ def unpack(path: Path, raw: Any, kind: str) -> Any:
         packed = (view[begin : begin + _PIECE] for begin in range(0, len(view), _PIECE))
         with readable(path, kind):
             limit = inflation_limit(len(view))
-            raw = b"".join(_within(limit, _pieces(new, packed), shown(path)))
+            raw = b"".join(_within(limit, _pieces(new, packed), shortened(path)))
     _check_text(path, kind, bytes(raw[:_HEAD]))
     return raw
 

@@ -7,14 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from keyhole.data.ratings_csv import LARGEST_RATING, Layout, read_fields
-from keyhole.errors import (
-    FloatArray,
-    InvalidInput,
-    check_choice,
-    check_integer,
-    check_number,
-    shortened,
-)
+from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
+from keyhole.files import shortened
 
 MISSING_RULES = ("error", "drop")
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, TypeVar
 
 import keyhole
 from keyhole.errors import CannotWrite
-from keyhole.files import plain, read_input, write_atomically
+from keyhole.files import plain, read_input, warn, write_atomically
 
 T = TypeVar("T")
 
@@ -64,10 +63,8 @@ class Store:
             raise CannotWrite(
                 f"{path} is damaged and cannot be set aside: {error.strerror}."
             ) from None
-        warnings.warn(
-            f"{path} was damaged: it is kept as {aside.name}, and what it held is worked out anew.",
-            RuntimeWarning,
-            stacklevel=4,
+        warn(
+            f"{path} was damaged: it is kept as {aside.name}, and what it held is worked out anew."
         )
 
     def save(self, key: Any, result: Any) -> None:

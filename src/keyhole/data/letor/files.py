@@ -12,7 +12,7 @@ import numpy as np
 from keyhole.data.letor import kernels
 from keyhole.data.packed import MARK, TextFile, readable, unpack
 from keyhole.errors import InvalidInput
-from keyhole.files import read_input, shown
+from keyhole.files import read_input, shortened
 from keyhole.limits import check_memory
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -108,7 +108,7 @@ class Blocks:
         self._file.close()
 
     def _read(self, size: int) -> bytes:
-        check_memory(size, f"The longest query of {shown(self.path)}")
+        check_memory(size, f"The longest query of {shortened(self.path)}")
         read = self._file.read(size)
         self.ended = len(read) < size
         return read
