@@ -278,8 +278,9 @@ def _array_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
     """Return the array of a file within an archive, as this machine keeps arrays."""
     with archive.open(entry) as member:  # all at once it may unpack more than the entry says
         content = member.read(entry.file_size + 1)
+    file = io.BytesIO(content)
     try:
-        array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+        array = np.lib.format.read_array(file, allow_pickle=False)
     except ValueError as error:
         # NumPy takes what it does not know for pickled data, and advises to load it unsafely: that
         # is no reason to pass on.
@@ -287,4 +288,6 @@ def _array_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
         raise InvalidInput(why) from None
     if array.dtype.kind not in _KINDS or array.dtype.itemsize == 0:
         raise InvalidInput(f"an array must hold numbers or text, got {array.dtype}")
+    if file.tell() < len(content):
+        raise InvalidInput("an array is followed by something else")
     return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")

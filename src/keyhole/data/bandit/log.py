@@ -11,6 +11,8 @@ from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
 
 _LARGEST = 1e75
 """Weights are rewards over propensities: their fourth powers are numbers yet."""
+_LARGEST_FEATURE = 1e150
+"""The square is a number yet."""
 _ALWAYS_PLAUSIBLE = 10_000
 
 
@@ -286,15 +288,16 @@ def _check_rows(log: BanditLog) -> None:
         ),
         (
             np.abs(log.rewards) <= _LARGEST,
-            lambda row: (
-                f"a reward must be a finite number of at most {_LARGEST:g}, got {log.rewards[row]}"
-            ),
+            lambda row: f"a reward must be a {_size(log.rewards[row], _LARGEST)}",
         ),
         (
-            (np.abs(log.contexts) <= _LARGEST).all(axis=1),
+            (np.abs(log.contexts) <= _LARGEST_FEATURE).all(axis=1),
             lambda row: (
-                f"a context must be finite numbers of at most {_LARGEST:g}, got "
-                + str(log.contexts[row][~(np.abs(log.contexts[row]) <= _LARGEST)][0])
+                "a number of a context must be a "
+                + _size(
+                    log.contexts[row][np.argmax(~(np.abs(log.contexts[row]) <= _LARGEST_FEATURE))],
+                    _LARGEST_FEATURE,
+                )
             ),
         ),
     ]
@@ -302,6 +305,12 @@ def _check_rows(log: BanditLog) -> None:
         if not good.all():
             row = int(np.argmin(good))
             raise UnusableRow(row, say(row))
+
+
+def _size(number: float, largest: float) -> str:
+    """Return what a number must be that it is not."""
+    size = f" of a size up to {largest:g}" if np.isfinite(number) else ""
+    return f"finite number{size}, got {number}"
 
 
 def check_rewards_differ(log: BanditLog, purpose: str) -> None:

@@ -26,17 +26,18 @@ def new_figure(folder: Path, width: float, height: float) -> Any:
 def _import_matplotlib(folder: Path) -> None:
     """Import matplotlib, which must have a folder of its own that it can write to.
 
-    Where there is none, not even a temporary one, it gets one within the folder of the figure.
+    Where there is not even a temporary one, it gets one within the folder of the figure.
     """
-    log = logging.getLogger("matplotlib")
-    before = log.level
-    log.setLevel(logging.ERROR)  # where its folder is not is no news to those who want a figure
     try:
-        import matplotlib
+        tempfile.gettempdir()
     except OSError:
         own = tempfile.mkdtemp(dir=folder, prefix=".matplotlib-")
         atexit.register(shutil.rmtree, own, ignore_errors=True)
         os.environ["MPLCONFIGDIR"] = own
+    log = logging.getLogger("matplotlib")
+    before = log.level
+    log.setLevel(logging.ERROR)  # where its folder is not is no news to those who want a figure
+    try:
         import matplotlib  # noqa: F401
     finally:
         log.setLevel(before)
