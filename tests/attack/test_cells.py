@@ -21,14 +21,14 @@ def changed(content, change):
 
 
 DAMAGES = {
-    "empty": lambda content: b"",
+    "empty": lambda _: b"",
     "cut": lambda content: content[:-3],
     "zeros": lambda content: bytes(len(content)),
-    "[]": lambda content: b"[]",
-    "{}": lambda content: b"{}",
-    "null": lambda content: b"null",
-    "a number": lambda content: b"3",
-    "nested": lambda content: b"[" * 100_000,
+    "[]": lambda _: b"[]",
+    "{}": lambda _: b"{}",
+    "null": lambda _: b"null",
+    "a number": lambda _: b"3",
+    "nested": lambda _: b"[" * 100_000,
     "a huge number": lambda content: b'{"result": ' + b"9" * 10_000 + b"}",
     "no result": lambda content: changed(content, lambda kept: kept.pop("result")),
     "no digest": lambda content: changed(content, lambda kept: kept.pop("digest")),
@@ -85,7 +85,7 @@ def test_a_damaged_cell_of_an_atlas_drops_no_game(damage, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda entries: [],
+        lambda _: [],
         lambda entries: entries[:-1],
         lambda entries: [*entries, entries[0]],
         lambda entries: entries[::-1],

@@ -132,7 +132,7 @@ def contents(folder):
             content = path.read_bytes()
             if path.suffix == ".json":
                 content = json.loads(content)
-                for record in content.get("against", []) + [content]:
+                for record in [*content.get("against", []), content]:
                     record.pop("seconds", None)
                     record.pop("rounds_per_second", None)
             found[str(path.relative_to(folder))] = content
