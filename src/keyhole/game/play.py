@@ -22,6 +22,7 @@ from keyhole.errors import (
     check_choice,
     check_integer,
     check_seed,
+    shown,
 )
 from keyhole.game.comparators import Comparator, Sums, comparator_for, new_sums
 from keyhole.game.log import Log
@@ -240,7 +241,8 @@ def play(
     for given, noun, base in parts:
         if not isinstance(given, base):
             raise InvalidInput(
-                f"`{noun}` must be a {noun} that is made, as by keyhole.{noun}(...), got {given!r}."
+                f"`{noun}` must be a {noun} that is made, as by keyhole.{noun}(...), got "
+                f"{shown(given)}."
             )
     changing = bool(world.n_features)
     measure = named_measure(("NDCG@10" if changing else "DCG") if measure is None else measure)
@@ -248,7 +250,7 @@ def play(
         reveal = least_reveal(ranker.depth, world.n_items)
     runs = check_integer(runs, "`runs`", at_least=1)
     if start is not None and not isinstance(start, Trace):
-        raise InvalidInput(f"`start` must be what an earlier call returned, got {start!r}.")
+        raise InvalidInput(f"`start` must be what an earlier call returned, got {shown(start)}.")
     if start is not None and start.n_runs != runs:
         raise InvalidInput(f"`start` must have the {runs} runs to go on with, got {start.n_runs}.")
     begin = 0 if start is None else int(start.rounds[-1])

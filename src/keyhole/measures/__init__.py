@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keyhole.contracts import Measure
-from keyhole.errors import InvalidInput, check_integer
+from keyhole.errors import InvalidInput, check_integer, shown
 from keyhole.measures.ap import AP
 from keyhole.measures.auc import AUC
 from keyhole.measures.dcg import DCG
@@ -64,7 +64,7 @@ cutoff 10, empty list 1)
         return MEASURES.make(base, **options)
     MEASURES.find(base)
     if not (cutoff.isascii() and cutoff.isdecimal()):
-        raise InvalidInput(f"cutoff of measure {name!r} must be a whole number after the @.")
+        raise InvalidInput(f"cutoff of measure {shown(name)} must be a whole number after the @.")
     depth = check_integer(int(cutoff), f"cutoff of {base}", at_least=1)
     return MEASURES.make(base, cutoff=depth, **options)
 
