@@ -1,7 +1,6 @@
 """The command that runs the contract checks over something of a user's own."""
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
@@ -17,7 +16,8 @@ from keyhole.checks import (
     check_reveal,
     check_world,
 )
-from keyhole.cli.terminal import OUT, Json, escape, parse_options, sentences, to_json
+from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.cli.terminal import OUT, Json, escape, parse_options, print_json
 from keyhole.contracts import Ranker, World
 from keyhole.errors import InvalidInput
 from keyhole.measures import measure as named_measure
@@ -62,7 +62,7 @@ def check_command(
 
         keyhole check --ranker rtopk --items 8 --set ranker.k=2
     """
-    with sentences():
+    with one_sentence():
         options = parse_options(settings or [], _OWNERS)
         named = {"ranker": ranker, "measure": measure, "world": world, "reveal": reveal}
         named["surrogate"] = surrogate
@@ -78,9 +78,9 @@ def check_command(
                     if not as_json:
                         _print(results[-1])
         if as_json:
-            sys.stdout.write(to_json(results))
+            print_json(results)
     if not all(result["holds"] for result in results):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
 
 
 def _outcome(check: Callable[[], None]) -> dict[str, Any]:

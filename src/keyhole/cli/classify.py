@@ -2,7 +2,6 @@
 
 import csv
 import json
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,8 @@ import typer
 from rich.table import Table
 
 import keyhole
-from keyhole.cli.terminal import ERR, OUT, Json, escape, say, sentences, to_json
+from keyhole.cli.endings import one_sentence
+from keyhole.cli.terminal import ERR, OUT, Json, escape, print_json, say, to_json
 from keyhole.errors import InvalidInput
 from keyhole.files import check_folder, write_atomically
 from keyhole.monitoring import (
@@ -86,7 +86,7 @@ def classify_command(
 
         keyhole classify --loss loss.csv --feedback feedback.csv
     """
-    with sentences():
+    with one_sentence():
         given = [measure is not None, check is not None, loss is not None or feedback is not None]
         if sum(given) != 1:
             raise InvalidInput("Exactly one of MEASURE, --check and --loss must be given.")
@@ -108,7 +108,7 @@ def classify_command(
         else:
             answer = classify(measure, items, top, grades, method=method)
         if as_json:
-            sys.stdout.write(to_json({**answer.as_dict(), "version": keyhole.__version__}))
+            print_json({**answer.as_dict(), "version": keyhole.__version__})
         else:
             _print_answer(answer)
         if certificate is not None:  # the answer stands, whether it has a certificate or not
@@ -209,7 +209,7 @@ def _print_check(path: Path, as_json: bool) -> None:
     constant = content["proofs"].get("hopeless", {}).get("constant")
     if as_json:
         record = {"proves": True, "class": class_, "rate": RATES[class_]}
-        sys.stdout.write(to_json({**record, "constant": constant, "game": game}))
+        print_json({**record, "constant": constant, "game": game})
         return
     name = f"a game of {len(game.get('loss', []))} actions"
     if "measure" in game:

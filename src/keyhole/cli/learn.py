@@ -1,15 +1,22 @@
 """The command that learns from query-document lists."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
 
 import keyhole
-from keyhole.cli.terminal import OUT, Json, escape, parse_options, progress_bar, sentences, to_json
+from keyhole.cli.endings import one_sentence
+from keyhole.cli.terminal import (
+    Json,
+    escape,
+    parse_options,
+    print_json,
+    progress_bar,
+    say,
+    show_table,
+)
 from keyhole.data import QuerySet, read_letor
 from keyhole.errors import InvalidInput, check_integer
 from keyhole.files import check_folder, plain
@@ -116,7 +123,7 @@ def learn_command(
 
         keyhole rank test.txt --model m.npz
     """
-    with sentences():
+    with one_sentence():
         options = _ranker_options(ranker, surrogate, settings or [])
         if rounds is not None and passes is not None:
             raise InvalidInput("At most one of --rounds and --passes can be given.")
@@ -144,7 +151,7 @@ def learn_command(
             save_model(model, chosen, result.states[0], minmax=not raw)
         record = _record(result, queries, ranker, measure, seed, options)
         if as_json:
-            sys.stdout.write(to_json(record))
+            print_json(record)
         else:
             _print(record)
 
@@ -179,19 +186,18 @@ def _record(
 
 
 def _print(record: Any) -> None:
-    table = Table(title=escape(record["measure"]), title_justify="left")
-    for heading in ("ranker", "rounds", "average score", "without exploring"):
-        table.add_column(heading, justify="left" if heading == "ranker" else "right")
-    table.add_row(
-        record["ranker"],
+    row = (
+        escape(record["ranker"]),
         f"{record['rounds']:,}",
         f"{record['average_score']:.4f}",
         f"{record['average_greedy_score']:.4f}",
     )
-    OUT.print(table)
-    OUT.print(
+    show_table(
+        escape(record["measure"]),
+        ("ranker", "rounds>", "average score>", "without exploring>"),
+        [row],
+    )
+    say(
         f"{record['queries']} queries, {record['documents']} documents, {record['features']} "
-        f"features; {record['dropped_queries']} queries without a relevant document left out.",
-        soft_wrap=True,
-        highlight=False,
+        f"features; {record['dropped_queries']} queries without a relevant document left out."
     )

@@ -1,21 +1,20 @@
 """The command that plays games on one fixed list."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
+from keyhole.cli.endings import one_sentence
 from keyhole.cli.terminal import (
-    OUT,
     Json,
     escape,
     parse_options,
+    print_json,
     progress_bar,
     say,
-    sentences,
+    show_table,
     to_json,
 )
 from keyhole.files import check_folder, write_atomically
@@ -117,7 +116,7 @@ def play_command(
 
         keyhole play --world ratings.csv --threshold 4 --top 1
     """
-    with sentences(options=_OF_A_CSV):
+    with one_sentence(options=_OF_A_CSV):
         options = parse_options(settings or [])
         for name, value in (("threshold", threshold), ("grades", grades), ("missing", missing)):
             if value is not None:
@@ -156,7 +155,7 @@ def play_command(
                 notes = [text for result in results for text in _learnt(result)]
                 save_figure(folder, "regret", title, [Panel("", curves)], REGRET, label, notes)
         if as_json:
-            sys.stdout.write(to_json(record))
+            print_json(record)
             return
         _print_results(results)
         if folder is not None:
@@ -188,19 +187,22 @@ def _number(value: float | None, error: float | None = None) -> str:
 
 
 def _print_results(results: list[dict[str, Any]]) -> None:
-    table = Table(title=escape(results[0]["measure"]), title_justify="left")
-    for heading in ("ranker", "sees", "average regret", "average score", "best fixed", "slope"):
-        table.add_column(heading, justify="left" if heading in ("ranker", "sees") else "right")
-    for result in results:
-        table.add_row(
-            result["spec"]["ranker"],
+    rows = [
+        (
+            escape(result["spec"]["ranker"]),
             result["reveal"],
             _number(result["average_regret"], result["average_regret_error"]),
             _number(result["average_score"]),
             _number(result["best_fixed_score"]),
             "not known" if result["slope"] is None else f"{result['slope']:.2f}",
         )
-    OUT.print(table)
+        for result in results
+    ]
+    show_table(
+        escape(results[0]["measure"]),
+        ("ranker", "sees", "average regret>", "average score>", "best fixed>", "slope>"),
+        rows,
+    )
     for sentence in (text for result in results for text in _learnt(result)):
         say(f"{sentence}.")
     for note in dict.fromkeys(note for result in results for note in result["notes"]):
