@@ -9,7 +9,7 @@ import keyhole
 from keyhole.cli.endings import ExitCode, one_sentence
 from keyhole.cli.terminal import ERR, OUT, Json, escape, print_json, say, show_table, to_json
 from keyhole.data import read_bandit
-from keyhole.errors import InvalidInput, check_integer
+from keyhole.errors import InvalidInput, check_integer, check_seed
 from keyhole.files import check_folder, write_atomically
 from keyhole.lab.figures.curves import check_figures
 from keyhole.lab.figures.values import save_values
@@ -105,6 +105,8 @@ def evaluate_command(
     with one_sentence(options=_OPTIONS):
         if out is not None:
             check_figures()
+        check_seed(seed)
+        folder = None if out is None else check_folder(out)
         policies = [_policy(policy, "--policy"), _policy(baseline, "--baseline")]
         logged = read_bandit(log, n_actions=_n_actions(actions, policies))
         result = evaluate(
@@ -112,7 +114,6 @@ def evaluate_command(
             floor=floor, clip=clip, names=(Path(policy).name, Path(baseline).name), seed=seed,
         )  # fmt: skip
         record = {**result.as_dict(), "log": str(log), "seed": seed, "version": keyhole.__version__}
-        folder = None if out is None else check_folder(out)
         if folder is not None:
             write_atomically(folder / "evaluation.json", to_json(record).encode())
             save_values(folder, "values", result)

@@ -18,10 +18,11 @@ from keyhole.cli.terminal import (
     show_table,
 )
 from keyhole.data import QuerySet, read_letor
-from keyhole.errors import InvalidInput, check_integer
+from keyhole.errors import MAX_ROUND, InvalidInput, check_integer, check_seed
 from keyhole.files import check_folder, plain
 from keyhole.game import LetorStream, Trace, play
 from keyhole.lab.kinds.lists import make_ranker, ranker_of_lists
+from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists.models import model_arrays, save_model
 from keyhole.registry import options_of
 from keyhole.reveals import Top
@@ -127,6 +128,11 @@ def learn_command(
         options = _ranker_options(ranker, surrogate, settings or [])
         if rounds is not None and passes is not None:
             raise InvalidInput("At most one of --rounds and --passes can be given.")
+        for given, name in ((rounds, "--rounds"), (passes, "--passes"), (top, "--top")):
+            if given is not None:
+                check_integer(given, name, at_least=1, at_most=MAX_ROUND - 1)
+        check_seed(seed)
+        named_measure(measure)
         if model is not None:
             check_folder(model.parent)
         how = how_to_read(groups, raw, keep_empty)
@@ -137,8 +143,13 @@ def learn_command(
             else Queries(queries.features, queries.relevance, queries.starts)
         )
         if passes is not None:
-            rounds = world.n_queries * check_integer(passes, "passes", at_least=1)
-        rounds = check_integer(100_000 if rounds is None else rounds, "rounds", at_least=1)
+            rounds = check_integer(
+                world.n_queries * passes,
+                "Queries times --passes",
+                at_least=1,
+                at_most=MAX_ROUND - 1,
+            )
+        rounds = 100_000 if rounds is None else rounds
         chosen = make_ranker(ranker, world, options, top=top, seed=seed)
         if model is not None:
             model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
