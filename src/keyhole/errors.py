@@ -22,7 +22,10 @@ LARGEST_INTEGER = 2**63 - 1
 """What compiled code counts with."""
 
 LARGEST_NUMBER = 1e60
-"""Largest size of a setting; its inverse is the least. Products of five of them are finite."""
+"""Largest size of a setting: products of five of them are finite."""
+
+LEAST_NUMBER = 1e-60
+"""Least size of a setting that is not 0."""
 
 _LONGEST_NAME = 100
 """Characters of a name that are compared with those that exist."""
@@ -30,7 +33,7 @@ _LONGEST_NAME = 100
 LARGEST_EXPONENTIAL_GRADE = 199.0
 """The largest grade r whose gain 2^r - 1 does not exceed :data:`LARGEST_NUMBER`."""
 
-_LEAST_TOP_GRADE = 1e-6
+_LEAST_TOP_GRADE = 1e-9
 
 _NO_NUMBERS = (bool, np.bool_, str, bytes, complex)
 """What Python would read as a number, and nobody gives as one."""
@@ -134,15 +137,16 @@ def check_number(
         number = math.nan if isinstance(value, _NO_NUMBERS) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
-    low = f"above {above}" if above is not None else f"of at least {at_least}"
     outside = number < at_least or (above is not None and number <= above)
-    span = low if at_most == math.inf else f"{low} and at most {at_most}"
     if not math.isfinite(number) or outside or number > at_most:
-        raise InvalidInput(f"{name} must be a number {span}, got {shown(value)}.")
-    if number and not 1.0 / LARGEST_NUMBER <= abs(number) <= LARGEST_NUMBER:
+        low = f"above {above}" if above is not None else f"of at least {at_least}"
+        ends = ([] if low.endswith("-inf") else [low]) + [f"at most {at_most}"]
+        span = " and ".join(end for end in ends if end != "at most inf")
+        raise InvalidInput(f"{name} must be a number {span}".rstrip() + f", got {shown(value)}.")
+    if number and not LEAST_NUMBER <= abs(number) <= LARGEST_NUMBER:
         raise InvalidInput(
-            f"{name} must be a number of a size between {1.0 / LARGEST_NUMBER:g} and "
-            f"{LARGEST_NUMBER:g}, or 0, got {shown(value)}."
+            f"{name} must be a number of a size between {LEAST_NUMBER:g} and {LARGEST_NUMBER:g}, "
+            f"or 0, got {shown(value)}."
         )
     return number
 

@@ -19,7 +19,7 @@ from keyhole.checks import (
 from keyhole.cli.endings import ExitCode, one_sentence
 from keyhole.cli.terminal import OUT, Json, escape, parse_options, print_json
 from keyhole.contracts import Ranker, World
-from keyhole.errors import InvalidInput
+from keyhole.errors import InvalidInput, check_integer
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker
 from keyhole.registry import all_settings
@@ -28,6 +28,8 @@ from keyhole.surrogates import SURROGATES
 from keyhole.worlds import WORLDS, Flips, Queries
 
 _ROUNDS = 60
+_LONGEST = 10_000
+"""Items of the longest list to check with."""
 _N_FEATURES = 4
 _LISTS = 200
 _OWNERS = ("ranker", "measure", "world", "reveal", "surrogate")
@@ -64,6 +66,7 @@ def check_command(
     """
     with one_sentence():
         options = parse_options(settings or [], _OWNERS)
+        check_integer(items, "--items", at_least=1, at_most=_LONGEST)
         named = {"ranker": ranker, "measure": measure, "world": world, "reveal": reveal}
         named["surrogate"] = surrogate
         if not any(named.values()):

@@ -13,7 +13,7 @@ from rich.table import Table
 import keyhole
 from keyhole.cli.endings import VerdictIsNo, one_sentence
 from keyhole.cli.terminal import ERR, OUT, Json, escape, print_json, say, to_json
-from keyhole.errors import InvalidInput
+from keyhole.errors import InvalidInput, shown
 from keyhole.files import check_folder, write_atomically
 from keyhole.limits import size_in_words
 from keyhole.monitoring import (
@@ -139,8 +139,11 @@ def _classify_files(loss: Path | None, feedback: Path | None) -> Classification:
         for column, entry in enumerate(entries, start=1):
             try:
                 read_number(entry)
-            except InvalidInput as error:
-                raise InvalidInput(f"{loss}, row {row}, column {column}: {error}") from None
+            except InvalidInput:
+                raise InvalidInput(
+                    f"{loss} must hold numbers such as 2, 0.25 or 1/3, of at most 2000 characters "
+                    f"and exponents up to 300, got {shown(entry)} in row {row}, column {column}."
+                ) from None
     return classify_matrices(losses, seen)
 
 

@@ -7,10 +7,20 @@ import typer
 
 import keyhole
 from keyhole.cli.endings import ExitCode, one_sentence
-from keyhole.cli.terminal import ERR, OUT, Json, escape, print_json, say, show_table, to_json
+from keyhole.cli.terminal import (
+    ERR,
+    OUT,
+    Json,
+    escape,
+    output_folder,
+    print_json,
+    say,
+    show_table,
+    to_json,
+)
 from keyhole.data import read_bandit
-from keyhole.errors import InvalidInput, check_integer, check_seed
-from keyhole.files import check_folder, write_atomically
+from keyhole.errors import InvalidInput, check_integer, check_seed, shown
+from keyhole.files import write_atomically
 from keyhole.lab.figures.curves import check_figures
 from keyhole.lab.figures.values import save_values
 from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND
@@ -25,9 +35,13 @@ def _policy(text: str, option: str) -> Any:
     """Return a named policy as its name, or a saved one from its file."""
     if text in NAMED:
         return text
-    if not Path(text).is_file():
+    try:
+        is_file = Path(text).is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        is_file = False
+    if not is_file:
         raise InvalidInput(
-            f"{option} must be {', '.join(NAMED)} or the file of a saved policy, got {text!r}."
+            f"{option} must be {', '.join(NAMED)} or the file of a saved policy, got {shown(text)}."
         )
     return load_policy(Path(text))
 
@@ -106,23 +120,28 @@ def evaluate_command(
         if out is not None:
             check_figures()
         check_seed(seed)
-        folder = None if out is None else check_folder(out)
-        policies = [_policy(policy, "--policy"), _policy(baseline, "--baseline")]
-        logged = read_bandit(log, n_actions=_n_actions(actions, policies))
-        result = evaluate(
-            logged, policies[0], policies[1], confidence, bound=bound, rewards=rewards,
-            floor=floor, clip=clip, names=(Path(policy).name, Path(baseline).name), seed=seed,
-        )  # fmt: skip
-        record = {**result.as_dict(), "log": str(log), "seed": seed, "version": keyhole.__version__}
-        if folder is not None:
-            write_atomically(folder / "evaluation.json", to_json(record).encode())
-            save_values(folder, "values", result)
-        if as_json:
-            print_json(record)
-        else:
-            _print(result)
+        with output_folder(out) as folder:
+            policies = [_policy(policy, "--policy"), _policy(baseline, "--baseline")]
+            logged = read_bandit(log, n_actions=_n_actions(actions, policies))
+            result = evaluate(
+                logged, policies[0], policies[1], confidence, bound=bound, rewards=rewards,
+                floor=floor, clip=clip, names=(Path(policy).name, Path(baseline).name), seed=seed,
+            )  # fmt: skip
+            record = {
+                **result.as_dict(),
+                "log": str(log),
+                "seed": seed,
+                "version": keyhole.__version__,
+            }
             if folder is not None:
-                say(f"Figure and results are in {folder}.")
+                write_atomically(folder / "evaluation.json", to_json(record).encode())
+                save_values(folder, "values", result)
+            if as_json:
+                print_json(record)
+            else:
+                _print(result)
+                if folder is not None:
+                    say(f"Figure and results are in {folder}.")
     if result.verdict != "promote":
         raise typer.Exit(ExitCode.NO)
 

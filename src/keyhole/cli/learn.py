@@ -11,6 +11,7 @@ from keyhole.cli.endings import one_sentence
 from keyhole.cli.terminal import (
     Json,
     escape,
+    output_folder,
     parse_options,
     print_json,
     progress_bar,
@@ -18,8 +19,8 @@ from keyhole.cli.terminal import (
     show_table,
 )
 from keyhole.data import QuerySet, read_letor
-from keyhole.errors import MAX_ROUND, InvalidInput, check_integer, check_seed
-from keyhole.files import check_folder, plain
+from keyhole.errors import InvalidInput, check_integer, check_seed
+from keyhole.files import plain
 from keyhole.game import LetorStream, Trace, play
 from keyhole.lab.kinds.lists import make_ranker, ranker_of_lists
 from keyhole.measures import measure as named_measure
@@ -128,43 +129,37 @@ def learn_command(
         options = _ranker_options(ranker, surrogate, settings or [])
         if rounds is not None and passes is not None:
             raise InvalidInput("At most one of --rounds and --passes can be given.")
-        for given, name in ((rounds, "--rounds"), (passes, "--passes"), (top, "--top")):
+        for given, name in ((rounds, "rounds"), (passes, "passes"), (top, "top")):
             if given is not None:
-                check_integer(given, name, at_least=1, at_most=MAX_ROUND - 1)
+                check_integer(given, name, at_least=1)
         check_seed(seed)
         named_measure(measure)
-        if model is not None:
-            check_folder(model.parent)
-        how = how_to_read(groups, raw, keep_empty)
-        queries = LetorStream(files, **how) if stream else read_letor(files, **how)
-        world = (
-            queries
-            if isinstance(queries, LetorStream)
-            else Queries(queries.features, queries.relevance, queries.starts)
-        )
-        if passes is not None:
-            rounds = check_integer(
-                world.n_queries * passes,
-                "Queries times --passes",
-                at_least=1,
-                at_most=MAX_ROUND - 1,
+        with output_folder(None if model is None else model.parent):
+            how = how_to_read(groups, raw, keep_empty)
+            queries = LetorStream(files, **how) if stream else read_letor(files, **how)
+            world = (
+                queries
+                if isinstance(queries, LetorStream)
+                else Queries(queries.features, queries.relevance, queries.starts)
             )
-        rounds = 100_000 if rounds is None else rounds
-        chosen = make_ranker(ranker, world, options, top=top, seed=seed)
-        if model is not None:
-            model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
-        with progress_bar(ranker, rounds, quiet=as_json) as advance:
-            result = play(
-                chosen, world, measure=measure, reveal=None if top is None else Top(top),
-                rounds=rounds, seed=seed, progress=advance,
-            )  # fmt: skip
-        if model is not None:
-            save_model(model, chosen, result.states[0], minmax=not raw)
-        record = _record(result, queries, ranker, measure, seed, options)
-        if as_json:
-            print_json(record)
-        else:
-            _print(record)
+            if passes is not None:
+                rounds = world.n_queries * passes
+            rounds = 100_000 if rounds is None else rounds
+            chosen = make_ranker(ranker, world, options, top=top, seed=seed)
+            if model is not None:
+                model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
+            with progress_bar(ranker, rounds, quiet=as_json) as advance:
+                result = play(
+                    chosen, world, measure=measure, reveal=None if top is None else Top(top),
+                    rounds=rounds, seed=seed, progress=advance,
+                )  # fmt: skip
+            if model is not None:
+                save_model(model, chosen, result.states[0], minmax=not raw)
+            record = _record(result, queries, ranker, measure, seed, options)
+            if as_json:
+                print_json(record)
+            else:
+                _print(record)
 
 
 def _record(

@@ -10,6 +10,7 @@ from keyhole.cli.endings import one_sentence
 from keyhole.cli.terminal import (
     Json,
     escape,
+    output_folder,
     parse_options,
     print_json,
     progress_bar,
@@ -17,7 +18,7 @@ from keyhole.cli.terminal import (
     show_table,
     to_json,
 )
-from keyhole.files import check_folder, write_atomically
+from keyhole.files import write_atomically
 from keyhole.lab.figures.curves import Panel, check_figures, save_figure
 from keyhole.lab.kinds.games import GameSpec, build, play_game, summary
 from keyhole.lab.results import REGRET, Curve, curves_csv
@@ -133,34 +134,34 @@ def play_command(
             replace(spec, ranker=name, top=None, reveal=None, ranker_options={})
             for name in against or []
         ]
-        games = [build(each) for each in specs]
         if out is not None:
             check_figures()
-        folder = None if out is None else check_folder(out)
-        results, curves = [], []
-        for game in games:
-            label = game.spec.ranker
-            with progress_bar(label, rounds * runs, quiet=as_json) as advance:
-                trace = play_game(game, advance)
-            results.append(summary(game, trace))
-            curves.append(Curve.of(f"{label}, {game.reveal}", trace))
-        record = {**results[0], "against": results[1:]}
-        has_figure = any(result["average_regret"] is not None for result in results)
-        if folder is not None:
-            label = games[0].measure.label
-            title = f"{label}, {games[0].world.n_items} items, {_short(Path(world).name)}"
-            write_atomically(folder / "results.json", to_json(record).encode())
-            write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
-            if has_figure:
-                notes = [text for result in results for text in _learnt(result)]
-                save_figure(folder, "regret", title, [Panel("", curves)], REGRET, label, notes)
-        if as_json:
-            print_json(record)
-            return
-        _print_results(results)
-        if folder is not None:
-            what = "Figure and results" if has_figure else "Results"
-            say(f"{what} are in {folder}.")
+        with output_folder(out) as folder:
+            games = [build(each) for each in specs]
+            results, curves = [], []
+            for game in games:
+                label = game.spec.ranker
+                with progress_bar(label, rounds * runs, quiet=as_json) as advance:
+                    trace = play_game(game, advance)
+                results.append(summary(game, trace))
+                curves.append(Curve.of(f"{label}, {game.reveal}", trace))
+            record = {**results[0], "against": results[1:]}
+            has_figure = any(result["average_regret"] is not None for result in results)
+            if folder is not None:
+                label = games[0].measure.label
+                title = f"{label}, {games[0].world.n_items} items, {_short(Path(world).name)}"
+                write_atomically(folder / "results.json", to_json(record).encode())
+                write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
+                if has_figure:
+                    notes = [text for result in results for text in _learnt(result)]
+                    save_figure(folder, "regret", title, [Panel("", curves)], REGRET, label, notes)
+            if as_json:
+                print_json(record)
+                return
+            _print_results(results)
+            if folder is not None:
+                what = "Figure and results" if has_figure else "Results"
+                say(f"{what} are in {folder}.")
 
 
 def _learnt(result: dict[str, Any]) -> list[str]:

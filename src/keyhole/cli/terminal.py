@@ -1,9 +1,12 @@
 """What the commands share: consoles, tables, progress, options, JSON."""
 
 import json
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,11 +24,13 @@ from rich.text import Text
 
 from keyhole.cli.streams import can_hold
 from keyhole.errors import InvalidInput, check_choice, shown
-from keyhole.files import plain
+from keyhole.files import check_folder, plain
 
 OUT = Console()
 ERR = Console(stderr=True)
 _RIGHT = ">"
+_WIDEST = 10_000
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 Json = Annotated[bool, typer.Option("--json", help="Print results as JSON on standard output.")]
 
@@ -58,7 +63,8 @@ def show_table(
         )
     for row in rows:
         table.add_row(*row)
-    if OUT.measure(table).maximum <= OUT.width:
+    unbounded = OUT.options.update(max_width=_WIDEST)
+    if OUT.measure(table, options=unbounded).maximum <= OUT.width:
         OUT.print(table)
         return
     OUT.print(title, soft_wrap=True, highlight=False)
@@ -70,10 +76,30 @@ def show_table(
 
 
 @contextmanager
+def output_folder(path: Path | None) -> Iterator[Path | None]:
+    """Give a folder that can be written to, or raise before work begins that it cannot.
+
+    A folder that is made for this is not left behind, empty, by work that fails.
+    """
+    if path is None:
+        yield None
+        return
+    made = [each for each in (path, *path.parents) if not os.path.exists(each)]
+    folder = check_folder(path)
+    try:
+        yield folder
+    except BaseException:
+        with suppress(OSError):  # there is something in it
+            for each in made:
+                each.rmdir()
+        raise
+
+
+@contextmanager
 def progress_bar(
     title: str, total: int, quiet: bool, unit: str = "rounds"
 ) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error while rounds are played, or other units of work."""
+    """Show a progress bar on a terminal while rounds are played, or other units of work."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -82,7 +108,7 @@ def progress_bar(
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=ERR, disable=quiet) as bar:
+    with Progress(*columns, console=ERR, disable=quiet or not ERR.is_terminal) as bar:
         task = bar.add_task(f"{title} (starting)", total=total)
 
         def advance(n_rounds: int) -> None:
@@ -116,7 +142,7 @@ def _value(text: str, setting: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        return text
+        return float(text) if _NUMBER.fullmatch(text) else text  # JSON does not know .5
     except (ValueError, RecursionError) as error:  # thousands of digits, thousands of brackets
         raise InvalidInput(
             f"--set must give a value that can be read, got {shown(setting)}: {error}."

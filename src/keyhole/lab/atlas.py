@@ -7,6 +7,7 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 from keyhole.errors import InvalidInput
@@ -176,6 +177,7 @@ def _filled(columns: list[Column], workers: int) -> Iterator[tuple[Column, list[
         return
     # Processes: the work is in Python's own fractions. Spawned: compiled code has threads.
     # This process deals with Ctrl-C: the others never hear of it, not even while they begin.
+    resource_tracker.ensure_running()  # when it begins, it lets interrupts through again
     heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         pool = multiprocessing.get_context("spawn").Pool(workers)

@@ -36,6 +36,9 @@ _ROWS: tuple[type[Measure], ...] = (
     APLoss,
 )
 
+_MOST_DIGITS = 18
+"""Digits of a cutoff; Python reads no number of more than some thousands."""
+
 MEASURES: Table[Measure] = Table("measure", Measure, {cls.name: cls for cls in _ROWS})
 
 
@@ -63,7 +66,7 @@ cutoff 10, empty list 1)
     if not at:
         return MEASURES.make(base, **options)
     MEASURES.find(base)
-    if not (cutoff.isascii() and cutoff.isdecimal()):
+    if not (cutoff.isascii() and cutoff.isdecimal() and len(cutoff) <= _MOST_DIGITS):
         raise InvalidInput(f"cutoff of measure {shown(name)} must be a whole number after the @.")
     depth = check_integer(int(cutoff), f"cutoff of {base}", at_least=1)
     return MEASURES.make(base, cutoff=depth, **options)
