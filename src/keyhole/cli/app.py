@@ -35,6 +35,8 @@ class Commands(TyperGroup):
         """Run a command, and end the process: Typer's other ways to run one are not used."""
         given = sys.argv[1:] if args is None else list(args)
         with one_sentence():
+            if any("\0" in argument for argument in given):
+                raise InvalidInput("Arguments must not hold the character NUL.")
             code = self._run(list(given) or ["--help"], prog_name or "keyhole")
         sys.exit(code if given else ExitCode.BAD_INPUT)
 

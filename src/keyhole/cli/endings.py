@@ -134,10 +134,12 @@ def one_sentence(
             yield
         finally:
             flush_streams()
-    except SystemExit:
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # rich ends the process then, with 1
+            raise end_with(ended.__context__) from None
         raise
     except BaseException as error:
-        ended = error.__context__
-        if isinstance(error, KeyboardInterrupt) and isinstance(ended, SystemExit):
-            raise ended from None  # another interrupt, while the first one was dealt with
+        before = error.__context__
+        if isinstance(error, KeyboardInterrupt) and isinstance(before, SystemExit):
+            raise before from None  # another interrupt, while the first one was dealt with
         raise end_with(error, interrupted=interrupted, options=options) from None
