@@ -135,8 +135,9 @@ def one_sentence(
         finally:
             flush_streams()
     except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # rich ends the process then, with 1
-            raise end_with(ended.__context__) from None
+        pipe = ended.__context__
+        if isinstance(pipe, BrokenPipeError) and ended.code != ExitCode.MACHINE_FAILED:
+            raise end_with(pipe) from None  # rich ends the process by itself then, with 1
         raise
     except BaseException as error:
         before = error.__context__
