@@ -3,6 +3,7 @@
 import io
 import tracemalloc
 import zipfile
+from typing import Any
 
 import numpy as np
 import pytest
@@ -147,7 +148,7 @@ def test_a_model_of_anything_but_finite_weights_is_refused(path, change):
     ],
 )
 def test_a_model_of_similarities_is_finite_and_of_one_shape(path, change):
-    good = {
+    good: dict[str, Any] = {
         "minmax": True, "support": [[1.0], [2.0]], "coefficients": [1.0, -1.0],
         "norms": [1.0, 4.0], "kernel": "rbf", "gamma": 1.0, "degree": 2,
     }  # fmt: skip

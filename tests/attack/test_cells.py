@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ DAMAGES = {
     "null": lambda _: b"null",
     "a number": lambda _: b"3",
     "nested": lambda _: b"[" * 100_000,
-    "a huge number": lambda content: b'{"result": ' + b"9" * 10_000 + b"}",
+    "a huge number": lambda _: b'{"result": ' + b"9" * 10_000 + b"}",
     "no result": lambda content: changed(content, lambda kept: kept.pop("result")),
     "no digest": lambda content: changed(content, lambda kept: kept.pop("digest")),
     "an empty result": lambda content: changed(content, lambda kept: kept.update(result=[])),
@@ -40,7 +41,11 @@ DAMAGES = {
 @pytest.fixture(scope="module")
 def study():
     found = find_study("top1-fig1", quick=True)
-    curves = tuple(replace(c, spec=replace(c.spec, rounds=50, runs=2)) for c in found.curves)
+    specs: list[Any] = [c.spec for c in found.curves]
+    curves = tuple(
+        replace(c, spec=replace(spec, rounds=50, runs=2))
+        for c, spec in zip(found.curves, specs, strict=True)
+    )
     return replace(found, curves=curves, claims=())
 
 

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -120,7 +121,11 @@ COMMANDS = {
 
 def short_study(key, quick):
     study = find_study(key, quick=quick)
-    curves = tuple(replace(c, spec=replace(c.spec, rounds=50, runs=2)) for c in study.curves)
+    specs: list[Any] = [c.spec for c in study.curves]
+    curves = tuple(
+        replace(c, spec=replace(spec, rounds=50, runs=2))
+        for c, spec in zip(study.curves, specs, strict=True)
+    )
     return replace(study, curves=curves, claims=())
 
 

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -184,17 +185,19 @@ def _filled(columns: list[Column], workers: int) -> Iterator[tuple[Column, list[
         yield from ((column, fill_column(column)) for column in columns)
         return
     # Processes: the work is in Python's own fractions. Spawned: compiled code has threads.
-    with multiprocessing.get_context("spawn").Pool(workers, _leave_interrupts) as pool:
+    # This process deals with Ctrl-C: the others never hear of it, not even while they begin.
+    resource_tracker.ensure_running()  # when it begins, it lets interrupts through again
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        pool = multiprocessing.get_context("spawn").Pool(workers)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+    with pool:
         yield from pool.imap_unordered(_fill, columns)
 
 
 def _fill(column: Column) -> tuple[Column, list[Entry]]:
     return column, fill_column(column)
-
-
-def _leave_interrupts() -> None:
-    """Let the process that started this one deal with Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 # --------------------------------------------------------------------------- tables

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.log import BanditLog, check_rewards_differ
-from keyhole.errors import InvalidInput, check_choice
+from keyhole.errors import InvalidInput, check_choice, check_seed
 from keyhole.limits import check_memory
 from keyhole.offline.bounds import (
     BOUNDS,
@@ -30,9 +30,9 @@ from keyhole.offline.rewards import predict_rewards
 from keyhole.offline.target import HasProbabilities, Target, logged_target, target_of
 from keyhole.policies import Always, Uniform
 
+_BYTES_PER_CHANCE = 48
+"""Chances, weights and predictions of both policies, of one action in one row."""
 NAMED = ("uniform", "logged", "best-fixed")
-_TABLES = 4
-"""Numbers for each action in each row that an evaluation holds at once."""
 """Policies that need no file."""
 
 PolicyLike = HasProbabilities | ArrayLike | str
@@ -187,12 +187,12 @@ def evaluate(
     >>> evaluate(log, "uniform", Always(2, 1)).verdict
     'keep'
     """
-    check_memory(
-        _TABLES * 8.0 * len(log) * log.n_actions,
-        f"{log.n_actions} actions in each of {len(log)} rows",
-    )
     check_rewards_differ(log, "to compare policies")
-    confidence = check_confidence(confidence)
+    confidence, seed = check_confidence(confidence), check_seed(seed)
+    check_memory(
+        float(len(log)) * log.n_actions * _BYTES_PER_CHANCE,
+        f"The chances of {log.n_actions} actions in {len(log)} rows",
+    )
     check_choice(bound, "`bound`", BOUNDS)
     if not BOUNDS[bound].compares:
         raise InvalidInput(
