@@ -69,7 +69,7 @@ class Victim:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # so that its whole group can be interrupted, as a terminal does
+            start_new_session=True,  # its whole group can be interrupted, as a terminal does
         )
 
     def clear(self) -> None:

@@ -20,6 +20,7 @@ from keyhole.errors import CannotWrite, InvalidInput
 from keyhole.limits import check_memory, inflation_limit, memory_limit
 
 _LONGEST_REASON = 500
+_PIECE = 2**24
 _NAMED_WRONGLY = (errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 """Errors that tell of the name of a file, and not of the disk that it is to be on."""
 _KINDS = "biufU"
@@ -216,11 +217,14 @@ def open_input(path: Path) -> io.BufferedReader:
 
 def read_input(path: Path) -> bytes:
     """Return the bytes of a file or pipe, of no more than fit the limit of one input."""
-    limit = memory_limit()
+    limit, n_bytes, pieces = memory_limit(), 0, []
     with open_input(path) as file:
-        content = file.read(limit + 1)
-    check_memory(len(content), shortened(path), limit)
-    return content
+        check_memory(os.fstat(file.fileno()).st_size, shortened(path), limit)
+        while piece := file.read(_PIECE):
+            n_bytes += len(piece)
+            check_memory(n_bytes, shortened(path), limit)
+            pieces.append(piece)
+    return b"".join(pieces)
 
 
 @contextmanager
