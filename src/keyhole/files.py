@@ -20,7 +20,7 @@ from keyhole.errors import CannotWrite, InvalidInput
 from keyhole.limits import check_memory, inflation_limit, memory_limit
 
 _LONGEST_REASON = 500
-_PIECE = 2**24
+_PIECE = 2**20
 _NAMED_WRONGLY = (errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP)
 """Errors that tell of the name of a file, and not of the disk that it is to be on."""
 _KINDS = "biufU"
