@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: help run test check format bench battery numbers mutants lock clean
+.PHONY: help run test check format bench battery kills numbers mutants lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ format: $(VENV)/installed ## Format the code and sort imports
 
 bench: $(VENV)/installed ## Speed against plain NumPy and a tight C++ loop, as ratios
 	$(BIN)/python -m bench
+
+kills: $(VENV)/installed ## A hundred interrupts and a hundred kills of commands that must go on (twenty minutes)
+	$(BIN)/python -m bench.kills
 
 battery: $(VENV)/installed ## Statistical tests of the random numbers (needs dieharder; takes an hour)
 	$(BIN)/python -m bench.battery

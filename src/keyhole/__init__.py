@@ -1,84 +1,29 @@
 """Keyhole: learn to rank a whole list while seeing only its top.
 
-The public names; docs/ explains them, ``keyhole --help`` the command line.
+The public names are those of :mod:`keyhole.public`; docs/ explains them, ``keyhole --help`` the
+command line. They are imported when the first of them is asked for: compilers take a second to
+load, in which the command line must already know how to end, and which many programs never need.
 """
 
-from keyhole.contracts import Feedback, Impression, Query
-from keyhole.errors import KeyholeError
-from keyhole.game import LetorStream, Log, Trace, best_fixed, play, replay
-from keyhole.measures import MEASURES, LinearMeasure, measure
-from keyhole.monitoring import classify
-from keyhole.rankers import (
-    FTPL,
-    RANKERS,
-    SUBROUTINES,
-    Fixed,
-    Forecaster,
-    Hedge,
-    OnlineRank,
-    Random,
-    RTopK,
-    load,
-    ranker,
-)
-from keyhole.reveals import REVEALS, Choice, Full, Top, reveal
-from keyhole.surrogates import SURROGATES, surrogate
-from keyhole.version import __version__
-from keyhole.worlds import (
-    WORLDS,
-    Choices,
-    Flips,
-    Gaussian,
-    Hopeless,
-    Outcomes,
-    Ratings,
-    Recorded,
-    Switching,
-    world,
-)
+import importlib
+import importlib.util
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "FTPL",
-    "MEASURES",
-    "RANKERS",
-    "REVEALS",
-    "SUBROUTINES",
-    "SURROGATES",
-    "WORLDS",
-    "Choice",
-    "Choices",
-    "Feedback",
-    "Fixed",
-    "Flips",
-    "Forecaster",
-    "Full",
-    "Gaussian",
-    "Hedge",
-    "Hopeless",
-    "Impression",
-    "KeyholeError",
-    "LetorStream",
-    "LinearMeasure",
-    "Log",
-    "OnlineRank",
-    "Outcomes",
-    "Query",
-    "RTopK",
-    "Random",
-    "Ratings",
-    "Recorded",
-    "Switching",
-    "Top",
-    "Trace",
-    "__version__",
-    "best_fixed",
-    "classify",
-    "load",
-    "measure",
-    "play",
-    "ranker",
-    "replay",
-    "reveal",
-    "surrogate",
-    "world",
-]
+from keyhole.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from keyhole.public import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name, or a module of the package, imported now."""
+    if not name.startswith("__") and importlib.util.find_spec(f"keyhole.{name}") is not None:
+        return importlib.import_module(f"keyhole.{name}")
+    public = importlib.import_module("keyhole.public")
+    if name == "__all__" or name in public.__all__:
+        return getattr(public, name)
+    raise AttributeError(f"module 'keyhole' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *importlib.import_module("keyhole.public").__all__})

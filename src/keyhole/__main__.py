@@ -1,19 +1,47 @@
-"""Run the command line, or say in one sentence what it lacks."""
+"""Run the command line, or say in one sentence what it lacks.
 
+Whatever takes time to import is imported within, so that an interrupt is heard at any moment.
+"""
+
+import signal
 import sys
-
-from keyhole.errors import LibraryMissing
+import traceback
+from typing import Any
 
 
 def main() -> None:
     """Run ``keyhole``."""
+    sys.unraisablehook = _hear_lost_interrupts
     try:
-        from keyhole.cli.app import app
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("keyhole"):
-            raise
-        sys.exit(str(LibraryMissing(f"The command line needs {error.name}", "all")))
-    app()
+        _run()
+    except KeyboardInterrupt:  # before there was anything to say so, or while it was said
+        if sys.stderr is not None:
+            sys.stderr.write("Interrupted; nothing was written.\n")
+        sys.exit(130)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all that is left is to end
+
+
+def _run() -> None:
+    from keyhole.cli.endings import one_sentence
+    from keyhole.errors import LibraryMissing
+
+    with one_sentence():
+        try:
+            from keyhole.cli.app import app
+        except ModuleNotFoundError as error:
+            if error.name and error.name.startswith("keyhole"):
+                raise
+            raise LibraryMissing(f"The command line needs {error.name}", "all") from None
+        app()
+
+
+def _hear_lost_interrupts(lost: Any) -> None:
+    """Interrupt again where Python dropped an interrupt: in a callback or a finaliser."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    elif sys.stderr is not None:
+        traceback.print_exception(lost.exc_type, lost.exc_value, lost.exc_traceback)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,26 @@ IntArray = NDArray[np.int64]
 MAX_ROUND = 2**47
 """Rounds that a draw can tell apart."""
 
+LARGEST_INTEGER = 2**63 - 1
+"""What compiled code counts with."""
+
+LARGEST_NUMBER = 1e60
+"""Largest size of a setting: products of five of them are finite."""
+
+LEAST_NUMBER = 1e-60
+"""Least size of a setting that is not 0."""
+
+_LONGEST_NAME = 100
+"""Characters of a name that are compared with those that exist."""
+
+LARGEST_EXPONENTIAL_GRADE = 199.0
+"""The largest grade r whose gain 2^r - 1 does not exceed :data:`LARGEST_NUMBER`."""
+
+_LEAST_TOP_GRADE = 1e-9
+
+_NO_NUMBERS = (bool, np.bool_, str, bytes, complex)
+"""What Python would read as a number, and nobody gives as one."""
+
 
 class KeyholeError(Exception):
     """Base of every error a caller can cause."""
@@ -56,10 +76,29 @@ class NotObservable(KeyholeError, ValueError):
     """A measure that cannot be estimated from the feedback at hand."""
 
 
+def shown(value: Any, longest: int = 200) -> str:
+    """Return how a value is shown in an error: as Python writes it, but never without end.
+
+    Examples
+    --------
+    >>> shown("abc"), shown(10**5000), len(shown([0] * 10**6))
+    ("'abc'", 'an int that cannot be written', 201)
+    """
+    try:
+        text = repr(value)
+    except Exception:  # an integer of more than 4,300 digits, or whatever a class of theirs raises
+        kind = type(value).__name__
+        return f"a{'n' * (kind[0] in 'aeiou')} {kind} that cannot be written"
+    half = longest // 2
+    return text if len(text) <= longest else f"{text[:half]}…{text[-half:]}"
+
+
 def check_integer(
     value: Any, name: str, *, at_least: int, at_most: int | None = None, bound: str = ""
 ) -> int:
     """Return ``value`` as an integer within its range, or raise.
+
+    No integer may exceed what compiled code counts with, :data:`LARGEST_INTEGER`.
 
     Examples
     --------
@@ -68,17 +107,17 @@ def check_integer(
     ...
     keyhole.errors.InvalidInput: `k` of Top must be an integer between 1 and n_items=10, got 12.
     """
-    span = (
-        f"of at least {at_least}" if at_most is None else f"between {at_least} and {bound}{at_most}"
-    )
     try:
         integer = int(value)
-        whole = not isinstance(value, bool) and integer == value
+        whole = not isinstance(value, _NO_NUMBERS) and bool(integer == value)
     except (TypeError, ValueError, OverflowError):
         whole, integer = False, 0
-    if not whole or integer < at_least or (at_most is not None and integer > at_most):
-        raise InvalidInput(f"{name} must be an integer {span}, got {value!r}.")
-    return integer
+    most = LARGEST_INTEGER if at_most is None else at_most
+    if whole and at_least <= integer <= most:
+        return integer
+    is_open = at_most is None and not (whole and integer > most)
+    span = f"of at least {at_least}" if is_open else f"between {at_least} and {bound}{most}"
+    raise InvalidInput(f"{name} must be an integer {span}, got {shown(value)}.")
 
 
 def check_number(
@@ -89,17 +128,71 @@ def check_number(
     at_most: float = math.inf,
     above: float | None = None,
 ) -> float:
-    """Return ``value`` as a finite number within its range, or raise."""
+    """Return ``value`` as a finite number within its range, or raise.
+
+    Nor may it be so large, or so close to 0, that squares and products of it leave the range of
+    floating point: see :data:`LARGEST_NUMBER`.
+    """
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        number = math.nan if isinstance(value, _NO_NUMBERS) else float(value)
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
-    low = f"above {above}" if above is not None else f"of at least {at_least}"
     outside = number < at_least or (above is not None and number <= above)
-    span = low if at_most == math.inf else f"{low} and at most {at_most}"
     if not math.isfinite(number) or outside or number > at_most:
-        raise InvalidInput(f"{name} must be a number {span}, got {value!r}.")
+        low = f"above {above}" if above is not None else f"of at least {at_least}"
+        ends = ([] if low.endswith("-inf") else [low]) + [f"at most {at_most}"]
+        span = " and ".join(end for end in ends if end != "at most inf")
+        raise InvalidInput(f"{name} must be a number {span}".rstrip() + f", got {shown(value)}.")
+    if number and not LEAST_NUMBER <= abs(number) <= LARGEST_NUMBER:
+        raise InvalidInput(
+            f"{name} must be a number of a size between {LEAST_NUMBER:g} and {LARGEST_NUMBER:g}, "
+            f"or 0, got {shown(value)}."
+        )
     return number
+
+
+def check_top_grade(value: Any, name: str, *, exponential: bool) -> float:
+    """Return the largest grade that can occur, of which gains are computed, or raise.
+
+    ``exponential``: gains are 2^r - 1.
+    """
+    most = LARGEST_EXPONENTIAL_GRADE if exponential else LARGEST_NUMBER
+    return check_number(value, name, at_least=_LEAST_TOP_GRADE, at_most=most)
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Return ``value`` if it is true or false, or raise.
+
+    Examples
+    --------
+    >>> check_flag("maybe", "`tight` of FTPL")
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.InvalidInput: `tight` of FTPL must be true or false, got 'maybe'.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidInput(f"{name} must be true or false, got {shown(value)}.")
+    return bool(value)
+
+
+def check_array(values: ArrayLike, name: str, *, n_dims: int) -> FloatArray:
+    """Return numbers as an array of so many dimensions, whatever the numbers are, or raise.
+
+    Examples
+    --------
+    >>> check_array([[1, 2], [3]], "`weights`", n_dims=1)
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.InvalidInput: `weights` must be a list of numbers, got [[1, 2], [3]].
+    """
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(0)
+    if np.ndim(array) != n_dims or isinstance(values, str | bytes):
+        kind = "a list of numbers" if n_dims == 1 else "rows of numbers, all of one length,"
+        raise InvalidInput(f"{name} must be {kind}, got {shown(values)}.")
+    return array
 
 
 def check_choice(value: str, name: str, choices: Iterable[str]) -> str:
@@ -113,12 +206,14 @@ def check_choice(value: str, name: str, choices: Iterable[str]) -> str:
     keyhole.errors.UnknownName: measure must be one of DCG, NDCG, got 'NDGC'. Did you mean 'NDCG'?
     """
     known = sorted(choices)
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} must be one of {', '.join(known)}, got {shown(value)}.")
     if value in known:
         return value
     lowered = {choice.lower(): choice for choice in known}
-    near = difflib.get_close_matches(str(value).lower(), lowered, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(value[:_LONGEST_NAME].lower(), lowered, n=1, cutoff=0.5)
     hint = f" Did you mean {lowered[near[0]]!r}?" if near else ""
-    raise UnknownName(f"{name} must be one of {', '.join(known)}, got {value!r}.{hint}")
+    raise UnknownName(f"{name} must be one of {', '.join(known)}, got {shown(value)}.{hint}")
 
 
 def check_seed(seed: Any) -> int:
@@ -135,17 +230,17 @@ def check_relevance(relevance: ArrayLike, name: str = "relevance") -> FloatArray
     """Return relevance as floats, or raise on anything that is not finite and non-negative."""
     try:
         values = np.ascontiguousarray(relevance, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be numbers in lists of one length.") from None
     if values.ndim == 0 or np.ndim(relevance) == 0:
-        raise InvalidInput(f"{name} must be a list, got {relevance!r}.")
-    bad = ~(np.isfinite(values) & (values >= 0))
+        raise InvalidInput(f"{name} must be a list, got {shown(relevance)}.")
+    bad = ~((values >= 0) & (values <= LARGEST_NUMBER))
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         place = where[0] if len(where) == 1 else where
-        raise InvalidInput(
-            f"{name} must be finite and not negative, got {values[where]} at index {place}."
-        )
+        is_huge = values[where] > LARGEST_NUMBER and np.isfinite(values[where])
+        range_of_it = f"at most {LARGEST_NUMBER:g}" if is_huge else "finite and not negative"
+        raise InvalidInput(f"{name} must be {range_of_it}, got {values[where]} at index {place}.")
     return values
 
 

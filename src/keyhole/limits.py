@@ -2,8 +2,9 @@
 
 import os
 import re
+from typing import Any
 
-from keyhole.errors import InvalidInput
+from keyhole.errors import InvalidInput, check_integer
 
 VARIABLE = "KEYHOLE_MEMORY_LIMIT"
 """The environment variable that sets the limit: a number of bytes, or such as 8G or 500M."""
@@ -11,6 +12,9 @@ VARIABLE = "KEYHOLE_MEMORY_LIMIT"
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 _LARGEST_INFLATION = 200
 _ALWAYS_ALLOWED = 64 * 2**20
+
+_BYTES_PER_ITEM = 256
+"""What a game needs for each item of its list: state, weights, scratch memory, some 30 numbers."""
 
 
 def _chosen_limit() -> int | None:
@@ -77,3 +81,21 @@ limit of ... GiB: KEYHOLE_MEMORY_LIMIT raises it.
             f"{what} would take {size_in_words(n_bytes)}, more than the limit of "
             f"{size_in_words(allowed)}: {VARIABLE} raises it."
         )
+
+
+def check_length(value: Any, name: str, *, at_least: int = 1, width: int = 1) -> int:
+    """Return the length of a list, or of something that is kept for each item, or raise.
+
+    ``width`` is how many numbers each item has besides what every game needs.
+
+    Examples
+    --------
+    >>> check_length(10**15, "`n_items` of Flips")
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.InvalidInput: `n_items` of Flips of 1000000000000000 would take 238418.6 GiB, \
+more than the limit of ... GiB: KEYHOLE_MEMORY_LIMIT raises it.
+    """
+    length = check_integer(value, name, at_least=at_least)
+    check_memory(float(length) * (_BYTES_PER_ITEM + 8.0 * width), f"{name} of {length}")
+    return length

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from keyhole.errors import InvalidInput, check_choice
+from keyhole.errors import InvalidInput, check_choice, shown
 from keyhole.version import __version__
 
 T = TypeVar("T", bound="Described")
@@ -177,7 +177,8 @@ class Table(Mapping[str, type[T]], Generic[T]):
         found: Any = self._imported(name) if ":" in str(name) else self._installed(name)
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise InvalidInput(
-                f"{self.noun} {name!r} must be a subclass of {self.base.__name__}, got {found!r}."
+                f"{self.noun} {shown(name)} must be a subclass of {self.base.__name__}, got "
+                f"{shown(found)}."
             )
         return found
 
@@ -196,7 +197,7 @@ class Table(Mapping[str, type[T]], Generic[T]):
         cls, settings = self.find(name), {**of_spec, **settings}
         for needed, default in all_settings(cls).items():
             if default is inspect.Parameter.empty and needed not in settings:
-                raise InvalidInput(f"{self.noun} {name!r} must be given `{needed}`.")
+                raise InvalidInput(f"{self.noun} {shown(name)} must be given `{needed}`.")
         return cls(**settings)
 
     def read(self, given: str | Mapping[str, Any] | Any) -> tuple[str, dict[str, Any]]:
@@ -210,14 +211,14 @@ class Table(Mapping[str, type[T]], Generic[T]):
         if not isinstance(given, Mapping) or not isinstance(given.get("name"), str):
             raise InvalidInput(
                 f"{self.noun} must be a name, a spec with a name in it, or a "
-                f"{self.base.__name__}, got {given!r}."
+                f"{self.base.__name__}, got {shown(given)}."
             )
         settings = dict(given)
         version = str(settings.pop("version", __version__))
         if _release(version) > _release(__version__):
             raise InvalidInput(
-                f"{self.noun} {given['name']!r} was written by version {version}, which is newer "
-                f"than this one, {__version__}."
+                f"{self.noun} {shown(given['name'])} was written by version {version[:40]}, which "
+                f"is newer than this one, {__version__}."
             )
         return settings.pop("name"), settings
 
@@ -237,27 +238,27 @@ class Table(Mapping[str, type[T]], Generic[T]):
     def _loaded(self, point: Any) -> Any:
         try:
             return point.load()
-        except Exception as error:  # whatever the code of another package may raise
+        except (Exception, SystemExit) as error:  # whatever another package's code may raise
             raise self._not_imported(point.name, error) from error
 
-    def _not_imported(self, name: str, error: Exception) -> InvalidInput:
+    def _not_imported(self, name: str, error: BaseException) -> InvalidInput:
         why = str(error) if isinstance(error, ImportError | OSError) else repr(error)
-        return InvalidInput(f"{self.noun} {name!r} cannot be imported: {why}.")
+        return InvalidInput(f"{self.noun} {shown(name)} cannot be imported: {why}.")
 
     def _imported(self, name: str) -> Any:
         where, _, attribute = name.rpartition(":")
         try:
             load = _file_module if where.endswith(".py") else importlib.import_module
             module = load(where)
-        except Exception as error:  # whatever the code of a user's own may raise
+        except (Exception, SystemExit) as error:  # whatever the code of a user's own may raise
             raise self._not_imported(name, error) from error
         if not hasattr(module, attribute):
-            raise InvalidInput(f"{self.noun} {name!r}: there is no {attribute} in {where}.")
+            raise InvalidInput(f"{self.noun} {shown(name)}: there is no {attribute} in {where}.")
         return getattr(module, attribute)
 
 
 def _release(version: str) -> list[int]:
-    return [int(part) for part in version.split(".") if part.isdecimal()]
+    return [int(part) for part in version[:40].split(".") if part.isdecimal()]
 
 
 def _file_module(path: str) -> ModuleType:

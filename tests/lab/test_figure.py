@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keyhole.cli.reproduce import _grouped_table
+from keyhole.cli.terminal import OUT, show_table
 from keyhole.lab.figures.curves import Panel, save_figure
 from keyhole.lab.results import Axes, Curve
 
@@ -28,7 +28,21 @@ def test_bands_are_two_standard_errors(tmp_path, monkeypatch):
 
 
 def test_a_table_has_a_line_for_every_row_but_its_heading():
-    table = _grouped_table("title", [["policy", "a", "b"], ["x", "1", "2"], ["y", "3", "4"]])
-    assert [column.header for column in table.columns] == ["policy", "a", "b"]
-    assert [list(column.cells) for column in table.columns] == [["x", "y"], ["1", "3"], ["2", "4"]]
-    assert [column.justify for column in table.columns] == ["left", "right", "right"]
+    with OUT.capture() as printed:
+        show_table("title", ["policy", "a>", "long>"], [["x", "1", "2"], ["y", "3", "4"]])
+    lines = [line.strip() for line in printed.get().splitlines()]
+    assert [line.replace("│", " ").split() for line in lines if "│" in line] == [
+        ["x", "1", "2"], ["y", "3", "4"]
+    ]  # fmt: skip
+    assert lines[0] == "title"
+    assert lines[2] == "┃ policy ┃ a ┃ long ┃"
+    assert lines[4] == "│ x      │ 1 │    2 │"
+
+
+def test_a_table_that_is_too_wide_has_a_line_for_every_cell(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "16")
+    with OUT.capture() as printed:
+        show_table("title", ["policy", "a>", "long>"], [["x", "1", "2"], ["y", "3", "4"]])
+    assert printed.get().splitlines() == [
+        "title", "x", "  a: 1", "  long: 2", "y", "  a: 3", "  long: 4"
+    ]  # fmt: skip

@@ -65,7 +65,10 @@ def same(one, other):
         ({"actions": [2, 0]}, "must have a row for each of the 2 actions, got 3."),
         ({"rewards": [0.0, 1.0]}, "rewards of a BanditLog must have a row for each of the 3"),
         ({"contexts": [0.1, 0.2, 0.3]}, "contexts of a BanditLog must have 2 dimensions, got 1."),
-        ({"contexts": [[0.1], [np.inf], [0.3]]}, "a context must be finite numbers, got inf."),
+        (
+            {"contexts": [[0.1], [np.inf], [0.3]]},
+            "a number of a context must be a finite number, got inf.",
+        ),
         ({"positions": [0, -1, 0]}, "a position must not be negative, got -1."),
         ({"action_names": ["a", "a", "b"]}, "action_names of a BanditLog must be 3 different"),
         (
@@ -266,7 +269,7 @@ def test_whatever_is_wrong_with_a_parquet_file_is_one_sentence(tmp_path, monkeyp
     def panics(_):
         raise pl.exceptions.PanicException("range end index\nstack")
 
-    monkeypatch.setattr(pl, "read_parquet", panics)
+    monkeypatch.setattr(pl, "scan_parquet", panics)
     with pytest.raises(InvalidInput, match=r"readable Parquet file: range end index\.$"):
         read_bandit_parquet(path)
     with pytest.raises(InvalidInput, match="readable Parquet file: No such file or directory"):

@@ -76,8 +76,14 @@ def test_the_ends_of_a_range_are_in_it():
     assert check_integer(3, "x", at_least=1, at_most=3) == 3
     assert check_number(0.0, "x", at_least=0.0, at_most=1.0) == 0.0
     assert check_number(1, "x", at_least=0.0, at_most=1.0) == 1.0
-    assert check_number(1e-300, "x", above=0.0) == 1e-300
-    assert check_number(-1e300, "x") == -1e300
+    assert check_number(1e-60, "x", above=0.0) == 1e-60
+    assert check_number(-1e60, "x") == -1e60
+
+
+@pytest.mark.parametrize("size", [1e-61, 1e61, 5e-324, -1e308, 10**300])
+def test_numbers_whose_products_leave_floating_point_are_refused(size):
+    with pytest.raises(InvalidInput, match=r"^x must be a number of a size between 1e-60 and"):
+        check_number(size, "x")
 
 
 def test_a_range_without_an_end_is_told_as_one():

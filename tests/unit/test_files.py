@@ -47,7 +47,7 @@ def one_array():
 
 GOOD = packed({"weights": np.random.default_rng(0).random(50)})
 NO_NPZ = {
-    "empty": (b"", "No data left"),
+    "empty": (b"", "it is empty"),
     "text": (b"nonsense", "it holds no arrays"),
     "pickled": (packed({"x": np.array([{}], dtype=object)}), "it holds no arrays"),
     "plain .npy": (one_array(), r"it holds one array without a name \(\.npy\)"),

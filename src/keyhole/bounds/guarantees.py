@@ -7,7 +7,7 @@ from functools import partial
 
 from keyhole.bounds import covering
 from keyhole.bounds import generalisation as risk
-from keyhole.errors import InvalidInput, check_choice, check_integer, check_number
+from keyhole.errors import InvalidInput, check_choice, check_integer, check_number, check_top_grade
 from keyhole.surrogates import Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 
@@ -66,6 +66,7 @@ class Problem:
             check_integer(self.n_features, "`n_features`", at_least=1)
         elif self.ball == "l1":
             raise InvalidInput("`n_features` must be given for the l1 ball.")
+        check_top_grade(self.max_grade, "`max_grade`", exponential=True)
         if self.loss_bound is not None:
             check_number(self.loss_bound, "`loss_bound`", above=0.0)
         if self.optimal_loss is not None:

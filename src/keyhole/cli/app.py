@@ -1,15 +1,18 @@
 """The command line: every command has a file of its own, and is registered here."""
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 import keyhole
 from keyhole.cli.atlas import AtlasCommand, atlas_command
 from keyhole.cli.bound import bound_command
 from keyhole.cli.check import check_command
 from keyhole.cli.classify import classify_command
+from keyhole.cli.endings import MEANINGS, ExitCode, one_sentence
 from keyhole.cli.evaluate import evaluate_command
 from keyhole.cli.learn import learn_command
 from keyhole.cli.listing import list_command
@@ -17,12 +20,45 @@ from keyhole.cli.play import play_command
 from keyhole.cli.rank import rank_command
 from keyhole.cli.reproduce import reproduce_command
 from keyhole.cli.terminal import say
+from keyhole.errors import InvalidInput
+
+_UsageError: Any = typer.BadParameter.__base__
+"""What Typer raises where the options are wrong; it has no public name."""
+
+
+class Commands(TyperGroup):
+    """All commands, which end with the exit codes of Keyhole and not with those of Typer."""
+
+    def main(
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **__: Any
+    ) -> NoReturn:
+        """Run a command, and end the process: Typer's other ways to run one are not used."""
+        given = sys.argv[1:] if args is None else list(args)
+        with one_sentence():
+            if any("\0" in argument for argument in given):
+                raise InvalidInput("Arguments must not hold the character NUL.")
+            code = self._run(list(given) or ["--help"], prog_name or "keyhole")
+        sys.exit(code if given else ExitCode.BAD_INPUT)
+
+    def _run(self, args: list[str], prog_name: str) -> int:
+        try:
+            with self.make_context(prog_name, args) as context:
+                self.invoke(context)
+        except typer.Exit as ended:
+            return ended.exit_code
+        except _UsageError as error:
+            command = prog_name if error.ctx is None else error.ctx.command_path
+            what = error.format_message().rstrip(".")
+            raise InvalidInput(f"{what}. What there is: {command} --help") from None
+        return ExitCode.DONE
+
 
 app = typer.Typer(
     name="keyhole",
     help="Learn to rank a whole list while seeing only its top.",
-    epilog="Start with: keyhole play --help, keyhole list, keyhole reproduce thesis-fig3.1",
-    no_args_is_help=True,
+    epilog="Start with: keyhole play --help, keyhole list, keyhole reproduce thesis-fig3.1\n\n"
+    f"Exit codes: {', '.join(f'{int(code)} {text}' for code, text in MEANINGS.items())}.",
+    cls=Commands,
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,

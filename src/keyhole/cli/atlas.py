@@ -1,7 +1,6 @@
 """The command that maps which measures can be learnt from the top k."""
 
 import re
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,8 @@ import typer
 from typer.core import TyperCommand
 
 import keyhole
-from keyhole.cli.terminal import ERR, Json, progress_bar, say, sentences, to_json
+from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.cli.terminal import ERR, Json, print_json, progress_bar, say
 from keyhole.errors import InvalidInput
 from keyhole.files import check_folder, write_atomically
 from keyhole.lab import atlas as maps
@@ -74,7 +74,7 @@ def atlas_command(
 
         keyhole atlas --items 2-8 --grades 2 --measures NDCG AUC DCG --out atlas
     """
-    with sentences("Interrupted; finished cells are kept, and the same command goes on."):
+    with one_sentence("Interrupted; finished cells are kept, and the same command goes on."):
         columns = maps.columns_of(
             measures or maps.MEASURES,
             _numbers(items or ["2-5"], "--items"),
@@ -89,7 +89,7 @@ def atlas_command(
         write_atomically(out / "atlas.md", maps.atlas_markdown(atlas).encode())
         save_atlas(out, atlas)
         if as_json:
-            sys.stdout.write(to_json(_record(atlas)))
+            print_json(_record(atlas))
         else:
             _print_atlas(atlas, out)
     for entry in atlas.disputed:
@@ -99,7 +99,7 @@ def atlas_command(
             console=ERR,
         )
     if atlas.disputed:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
 
 
 def _record(atlas: maps.Atlas) -> dict[str, Any]:

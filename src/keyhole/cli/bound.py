@@ -1,14 +1,13 @@
 """The command for what a ranker learnt from n lists promises on new ones."""
 
-import sys
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 import keyhole
 from keyhole.bounds.guarantees import Guarantee, Problem, guarantees, smallest
-from keyhole.cli.terminal import OUT, Json, say, sentences, to_json
+from keyhole.cli.endings import one_sentence
+from keyhole.cli.terminal import Json, print_json, say, show_table
 from keyhole.errors import InvalidInput
 from keyhole.registry import options_of
 from keyhole.surrogates import SURROGATES, Surrogate
@@ -79,7 +78,7 @@ def bound_command(
 
         keyhole bound --ball l1 --features 100000 --radius 3 --norm 1 --queries 1000000000
     """
-    with sentences(options=_OPTIONS):
+    with one_sentence(options=_OPTIONS):
         problem = Problem(
             _loss(surrogate, epsilon, grade), queries, items, radius=radius, norm=norm, ball=ball,
             confidence=confidence, n_features=features, max_grade=grade, loss_bound=loss_bound,
@@ -87,7 +86,7 @@ def bound_command(
         )  # fmt: skip
         found = guarantees(problem, safe=safe)
         if as_json:
-            sys.stdout.write(to_json(_record(problem, found)))
+            print_json(_record(problem, found))
         else:
             _print(problem, found)
 
@@ -141,15 +140,13 @@ def _record(problem: Problem, found: list[Guarantee]) -> object:
 
 def _print(problem: Problem, found: list[Guarantee]) -> None:
     title = f"{problem.loss.name}: excess risk on new lists after {problem.n_queries:,} lists"
-    table = Table(title=title, title_justify="left")
-    for heading in ("bound", "at most", "holds", "asks for"):
-        table.add_column(heading, justify="right" if heading == "at most" else "left")
+    rows = []
     for row in found:
         if row.value is not None:
             empty = "\nsays nothing" if row.value >= problem.range else ""
             name = f"{row.name}\n[dim]{row.source}[/]"
-            table.add_row(name, f"{row.value:.4g}{empty}", row.holds, row.needs)
-    OUT.print(table)
+            rows.append((name, f"{row.value:.4g}{empty}", row.holds, row.needs))
+    show_table(title, ("bound", "at most>", "holds", "asks for"), rows)
     best = smallest(found)
     if best is not None:
         say(f"Smallest: {best.name}, {best.value:.4g}.")

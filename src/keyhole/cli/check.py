@@ -1,7 +1,6 @@
 """The command that runs the contract checks over something of a user's own."""
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
@@ -18,9 +17,10 @@ from keyhole.checks import (
     check_reveal,
     check_world,
 )
-from keyhole.cli.terminal import OUT, Json, escape, parse_options, sentences, to_json
+from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.cli.terminal import OUT, Json, escape, parse_options, print_json
 from keyhole.contracts import Ranker, World
-from keyhole.errors import InvalidInput
+from keyhole.errors import InvalidInput, check_integer
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker
 from keyhole.registry import all_settings
@@ -29,6 +29,8 @@ from keyhole.surrogates import SURROGATES
 from keyhole.worlds import WORLDS, Flips, Queries
 
 _ROUNDS = 60
+_LONGEST = 10_000
+"""Items of the longest list to check with."""
 _N_FEATURES = 4
 _LISTS = 200
 _OWNERS = ("ranker", "measure", "world", "reveal", "surrogate")
@@ -63,8 +65,9 @@ def check_command(
 
         keyhole check --ranker rtopk --items 8 --set ranker.k=2
     """
-    with sentences():
+    with one_sentence():
         options = parse_options(settings or [], _OWNERS)
+        check_integer(items, "--items", at_least=1, at_most=_LONGEST)
         named = {"ranker": ranker, "measure": measure, "world": world, "reveal": reveal}
         named["surrogate"] = surrogate
         if not any(named.values()):
@@ -79,9 +82,9 @@ def check_command(
                     if not as_json:
                         _print(results[-1])
         if as_json:
-            sys.stdout.write(to_json(results))
+            print_json(results)
     if not all(result["holds"] for result in results):
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)
 
 
 def _outcome(check: Callable[[], None]) -> dict[str, Any]:

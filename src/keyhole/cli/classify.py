@@ -1,8 +1,8 @@
 """The command that says whether feedback can teach a measure."""
 
 import csv
+import io
 import json
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -11,17 +11,24 @@ import typer
 from rich.table import Table
 
 import keyhole
-from keyhole.cli.terminal import ERR, OUT, Json, escape, say, sentences, to_json
-from keyhole.errors import InvalidInput
-from keyhole.files import check_folder, write_atomically
+from keyhole.cli.endings import VerdictIsNo, one_sentence
+from keyhole.cli.terminal import ERR, OUT, Json, escape, print_json, say, to_json
+from keyhole.errors import InvalidInput, shown
+from keyhole.files import check_file, write_atomically
+from keyhole.limits import size_in_words
 from keyhole.monitoring import (
     RATES,
     Classification,
     InvalidCertificate,
+    UnreadableCertificate,
     check_certificate,
     classify,
     classify_matrices,
 )
+from keyhole.monitoring.exact import read_number
+
+_LARGEST_FILE = 64 * 2**20
+"""Bytes of a file of losses or of a certificate."""
 
 _MEANINGS = {
     "trivial": "one ranking is best whatever happens",
@@ -86,7 +93,7 @@ def classify_command(
 
         keyhole classify --loss loss.csv --feedback feedback.csv
     """
-    with sentences():
+    with one_sentence():
         given = [measure is not None, check is not None, loss is not None or feedback is not None]
         if sum(given) != 1:
             raise InvalidInput("Exactly one of MEASURE, --check and --loss must be given.")
@@ -98,9 +105,7 @@ def classify_command(
             _print_check(check, as_json)
             return
         if certificate is not None:
-            check_folder(certificate.parent)
-            if certificate.is_dir():
-                raise InvalidInput(f"--certificate must be a file, got the folder {certificate}.")
+            check_file(certificate, "--certificate")
         if measure is None:
             answer = _classify_files(loss, feedback)
         elif items is None or top is None:
@@ -108,7 +113,7 @@ def classify_command(
         else:
             answer = classify(measure, items, top, grades, method=method)
         if as_json:
-            sys.stdout.write(to_json({**answer.as_dict(), "version": keyhole.__version__}))
+            print_json({**answer.as_dict(), "version": keyhole.__version__})
         else:
             _print_answer(answer)
         if certificate is not None:  # the answer stands, whether it has a certificate or not
@@ -131,21 +136,21 @@ def _classify_files(loss: Path | None, feedback: Path | None) -> Classification:
     for row, entries in enumerate(losses, start=1):
         for column, entry in enumerate(entries, start=1):
             try:
-                Fraction(entry)
-            except (ValueError, ZeroDivisionError):
+                read_number(entry)
+            except InvalidInput:
                 raise InvalidInput(
-                    f"{loss} must hold numbers such as 2, 0.25 or 1/3, got {entry!r} in row "
-                    f"{row}, column {column}."
+                    f"{loss} must hold numbers such as 2, 0.25 or 1/3, of at most 2000 characters "
+                    f"and exponents up to 300, got {shown(entry)} in row {row}, column {column}."
                 ) from None
     return classify_matrices(losses, seen)
 
 
 def _read_matrix(path: Path) -> list[list[str]]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [[entry.strip() for entry in row] for row in csv.reader(file) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = getattr(error, "strerror", None) or error
+        lines = io.StringIO(_read_text(path), newline="")
+        rows = [[entry.strip() for entry in row] for row in csv.reader(lines) if row]
+    except (OSError, ValueError, csv.Error) as error:
+        why = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise InvalidInput(f"{path} must be a readable .csv file: {why}.") from None
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
@@ -154,6 +159,15 @@ def _read_matrix(path: Path) -> list[list[str]]:
                 f"{number}."
             )
     return rows
+
+
+def _read_text(path: Path) -> str:
+    """Return the text of a file that is not too large: a device may have no end."""
+    with path.open("rb") as file:
+        content = file.read(_LARGEST_FILE + 1)
+    if len(content) > _LARGEST_FILE:
+        raise InvalidInput(f"it is larger than {size_in_words(_LARGEST_FILE)}")
+    return content.decode("utf-8-sig")
 
 
 # --------------------------------------------------------------------------- answers
@@ -195,21 +209,23 @@ def _source(answer: Classification) -> str:
 def _print_check(path: Path, as_json: bool) -> None:
     """Check a certificate and say what it proves, or raise."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(_read_text(path))
     except (OSError, ValueError, RecursionError) as error:
-        why = getattr(error, "strerror", None) or error
+        why = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise InvalidInput(f"{path} must be a certificate in a JSON file: {why}.") from None
     if not isinstance(content, dict):
         raise InvalidInput(f"{path} must be a certificate in a JSON file: it holds no object.")
     try:
         class_ = check_certificate(content)
-    except InvalidCertificate as error:
+    except UnreadableCertificate as error:
         raise InvalidInput(f"{path} proves nothing: {error}") from None
+    except InvalidCertificate as error:
+        raise VerdictIsNo(f"{path} proves nothing: {error}") from None
     game = content["game"]
     constant = content["proofs"].get("hopeless", {}).get("constant")
     if as_json:
         record = {"proves": True, "class": class_, "rate": RATES[class_]}
-        sys.stdout.write(to_json({**record, "constant": constant, "game": game}))
+        print_json({**record, "constant": constant, "game": game})
         return
     name = f"a game of {len(game.get('loss', []))} actions"
     if "measure" in game:

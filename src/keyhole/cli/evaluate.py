@@ -1,24 +1,32 @@
 """The command that says from a log whether a policy beats a baseline."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 import keyhole
-from keyhole.cli.terminal import ERR, OUT, Json, escape, say, sentences, to_json
+from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.cli.terminal import (
+    ERR,
+    OUT,
+    Json,
+    escape,
+    output_folder,
+    print_json,
+    say,
+    show_table,
+    to_json,
+)
 from keyhole.data import read_bandit
-from keyhole.errors import InvalidInput, check_integer
-from keyhole.files import check_folder, write_atomically
+from keyhole.errors import InvalidInput, check_integer, check_seed, shown
+from keyhole.files import write_atomically
 from keyhole.lab.figures.curves import check_figures
 from keyhole.lab.figures.values import save_values
 from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND
 from keyhole.offline.gate import NAMED, Evaluation, Line, evaluate
 from keyhole.policies import load_policy
 
-_KEEP = 1
 _OPTIONS = {name: f"--{name}" for name in ("confidence", "bound", "rewards", "floor", "clip")}
 """Parameters of :func:`~keyhole.offline.gate.evaluate` that are options."""
 
@@ -27,9 +35,13 @@ def _policy(text: str, option: str) -> Any:
     """Return a named policy as its name, or a saved one from its file."""
     if text in NAMED:
         return text
-    if not Path(text).is_file():
+    try:
+        is_file = Path(text).is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        is_file = False
+    if not is_file:
         raise InvalidInput(
-            f"{option} must be {', '.join(NAMED)} or the file of a saved policy, got {text!r}."
+            f"{option} must be {', '.join(NAMED)} or the file of a saved policy, got {shown(text)}."
         )
     return load_policy(Path(text))
 
@@ -104,40 +116,44 @@ def evaluate_command(
 
         keyhole evaluate log.csv --policy ranker.npz --confidence 0.99 --out out
     """
-    with sentences(options=_OPTIONS):
+    with one_sentence(options=_OPTIONS):
         if out is not None:
             check_figures()
-        policies = [_policy(policy, "--policy"), _policy(baseline, "--baseline")]
-        logged = read_bandit(log, n_actions=_n_actions(actions, policies))
-        result = evaluate(
-            logged, policies[0], policies[1], confidence, bound=bound, rewards=rewards,
-            floor=floor, clip=clip, names=(Path(policy).name, Path(baseline).name), seed=seed,
-        )  # fmt: skip
-        record = {**result.as_dict(), "log": str(log), "seed": seed, "version": keyhole.__version__}
-        folder = None if out is None else check_folder(out)
-        if folder is not None:
-            write_atomically(folder / "evaluation.json", to_json(record).encode())
-            save_values(folder, "values", result)
-        if as_json:
-            sys.stdout.write(to_json(record))
-        else:
-            _print(result)
+        check_seed(seed)
+        with output_folder(out) as folder:
+            policies = [_policy(policy, "--policy"), _policy(baseline, "--baseline")]
+            logged = read_bandit(log, n_actions=_n_actions(actions, policies))
+            result = evaluate(
+                logged, policies[0], policies[1], confidence, bound=bound, rewards=rewards,
+                floor=floor, clip=clip, names=(Path(policy).name, Path(baseline).name), seed=seed,
+            )  # fmt: skip
+            record = {
+                **result.as_dict(),
+                "log": str(log),
+                "seed": seed,
+                "version": keyhole.__version__,
+            }
             if folder is not None:
-                say(f"Figure and results are in {folder}.")
+                write_atomically(folder / "evaluation.json", to_json(record).encode())
+                save_values(folder, "values", result)
+            if as_json:
+                print_json(record)
+            else:
+                _print(result)
+                if folder is not None:
+                    say(f"Figure and results are in {folder}.")
     if result.verdict != "promote":
-        raise typer.Exit(_KEEP)
+        raise typer.Exit(ExitCode.NO)
 
 
 def _print_lines(title: str, lines: dict[str, Line]) -> None:
-    table = Table(title=title, title_justify="left", box=None, padding=(0, 0, 0, 1))
-    table.add_column("estimate")
-    for heading in ("value", *BOUNDS):
-        table.add_column(heading.replace("-", "-\n"), justify="right", vertical="bottom")
+    headings = [f"{heading.replace('-', '-' + chr(10))}>" for heading in ("value", *BOUNDS)]
+    rows = []
     for name, line in lines.items():
         bounds = [line.bounds[each].value for each in BOUNDS]
         cells = ["" if value is None else f"{value:.5f}" for value in bounds]
-        table.add_row(name, f"{line.estimate.value:.5f}", *cells)
-    OUT.print(table)
+        rows.append([name, f"{line.estimate.value:.5f}", *cells])
+    show_table(title, ["estimate", *headings], rows, boxed=False)
     OUT.print()
 
 

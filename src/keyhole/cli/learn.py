@@ -1,20 +1,29 @@
 """The command that learns from query-document lists."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
 
 import keyhole
-from keyhole.cli.terminal import OUT, Json, escape, parse_options, progress_bar, sentences, to_json
+from keyhole.cli.endings import one_sentence
+from keyhole.cli.terminal import (
+    Json,
+    escape,
+    output_folder,
+    parse_options,
+    print_json,
+    progress_bar,
+    say,
+    show_table,
+)
 from keyhole.data import QuerySet, read_letor
-from keyhole.errors import InvalidInput, check_integer
-from keyhole.files import check_folder, plain
+from keyhole.errors import InvalidInput, check_integer, check_seed
+from keyhole.files import check_file, plain
 from keyhole.game import LetorStream, Trace, play
 from keyhole.lab.kinds.lists import make_ranker, ranker_of_lists
+from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists.models import model_arrays, save_model
 from keyhole.registry import options_of
 from keyhole.reveals import Top
@@ -116,37 +125,41 @@ def learn_command(
 
         keyhole rank test.txt --model m.npz
     """
-    with sentences():
+    with one_sentence():
         options = _ranker_options(ranker, surrogate, settings or [])
         if rounds is not None and passes is not None:
             raise InvalidInput("At most one of --rounds and --passes can be given.")
-        if model is not None:
-            check_folder(model.parent)
-        how = how_to_read(groups, raw, keep_empty)
-        queries = LetorStream(files, **how) if stream else read_letor(files, **how)
-        world = (
-            queries
-            if isinstance(queries, LetorStream)
-            else Queries(queries.features, queries.relevance, queries.starts)
-        )
-        if passes is not None:
-            rounds = world.n_queries * check_integer(passes, "passes", at_least=1)
-        rounds = check_integer(100_000 if rounds is None else rounds, "rounds", at_least=1)
-        chosen = make_ranker(ranker, world, options, top=top, seed=seed)
-        if model is not None:
-            model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
-        with progress_bar(ranker, rounds, quiet=as_json) as advance:
-            result = play(
-                chosen, world, measure=measure, reveal=None if top is None else Top(top),
-                rounds=rounds, seed=seed, progress=advance,
-            )  # fmt: skip
-        if model is not None:
-            save_model(model, chosen, result.states[0], minmax=not raw)
-        record = _record(result, queries, ranker, measure, seed, options)
-        if as_json:
-            sys.stdout.write(to_json(record))
-        else:
-            _print(record)
+        for given, name in ((rounds, "rounds"), (passes, "passes"), (top, "top")):
+            if given is not None:
+                check_integer(given, name, at_least=1)
+        check_seed(seed)
+        named_measure(measure)
+        with output_folder(None if model is None else check_file(model, "--model").parent):
+            how = how_to_read(groups, raw, keep_empty)
+            queries = LetorStream(files, **how) if stream else read_letor(files, **how)
+            world = (
+                queries
+                if isinstance(queries, LetorStream)
+                else Queries(queries.features, queries.relevance, queries.starts)
+            )
+            if passes is not None:
+                rounds = world.n_queries * passes
+            rounds = 100_000 if rounds is None else rounds
+            chosen = make_ranker(ranker, world, options, top=top, seed=seed)
+            if model is not None:
+                model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
+            with progress_bar(ranker, rounds, quiet=as_json) as advance:
+                result = play(
+                    chosen, world, measure=measure, reveal=None if top is None else Top(top),
+                    rounds=rounds, seed=seed, progress=advance,
+                )  # fmt: skip
+            if model is not None:
+                save_model(model, chosen, result.states[0], minmax=not raw)
+            record = _record(result, queries, ranker, measure, seed, options)
+            if as_json:
+                print_json(record)
+            else:
+                _print(record)
 
 
 def _record(
@@ -179,19 +192,18 @@ def _record(
 
 
 def _print(record: Any) -> None:
-    table = Table(title=escape(record["measure"]), title_justify="left")
-    for heading in ("ranker", "rounds", "average score", "without exploring"):
-        table.add_column(heading, justify="left" if heading == "ranker" else "right")
-    table.add_row(
-        record["ranker"],
+    row = (
+        escape(record["ranker"]),
         f"{record['rounds']:,}",
         f"{record['average_score']:.4f}",
         f"{record['average_greedy_score']:.4f}",
     )
-    OUT.print(table)
-    OUT.print(
+    show_table(
+        escape(record["measure"]),
+        ("ranker", "rounds>", "average score>", "without exploring>"),
+        [row],
+    )
+    say(
         f"{record['queries']} queries, {record['documents']} documents, {record['features']} "
-        f"features; {record['dropped_queries']} queries without a relevant document left out.",
-        soft_wrap=True,
-        highlight=False,
+        f"features; {record['dropped_queries']} queries without a relevant document left out."
     )

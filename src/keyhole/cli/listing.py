@@ -1,12 +1,12 @@
 """The command that lists all that can be named."""
 
 import inspect
-import sys
 from typing import Any
 
 from rich.table import Table
 
-from keyhole.cli.terminal import OUT, Json, escape, sentences, to_json
+from keyhole.cli.endings import one_sentence
+from keyhole.cli.terminal import OUT, Json, escape, print_json
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import RANKERS, SUBROUTINES, ContextualRanker, FixedListRanker
@@ -45,7 +45,7 @@ def list_command(as_json: Json = False) -> None:
 
         keyhole play --set ranker.n_blocks=200 --set world.flip=0.2
     """
-    with sentences():
+    with one_sentence():
         tables: dict[str, dict[str, tuple[str, str]]] = {
             "rankers": _rows(RANKERS, FixedListRanker),
             "subroutines": {n: (s.summary, "") for n, s in SUBROUTINES.items()},
@@ -63,7 +63,7 @@ def list_command(as_json: Json = False) -> None:
                 }
                 for title, rows in tables.items()
             }
-            sys.stdout.write(to_json(record))
+            print_json(record)
             return
         for title, rows in tables.items():
             table = Table(

@@ -1,24 +1,24 @@
 """The command that plays games on one fixed list."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
+from keyhole.cli.endings import one_sentence
 from keyhole.cli.terminal import (
-    OUT,
     Json,
     escape,
+    output_folder,
     parse_options,
+    print_json,
     progress_bar,
     say,
-    sentences,
+    show_table,
     to_json,
 )
-from keyhole.files import check_folder, write_atomically
+from keyhole.files import write_atomically
 from keyhole.lab.figures.curves import Panel, check_figures, save_figure
 from keyhole.lab.kinds.games import GameSpec, build, play_game, summary
 from keyhole.lab.results import REGRET, Curve, curves_csv
@@ -117,7 +117,7 @@ def play_command(
 
         keyhole play --world ratings.csv --threshold 4 --top 1
     """
-    with sentences(options=_OF_A_CSV):
+    with one_sentence(options=_OF_A_CSV):
         options = parse_options(settings or [])
         for name, value in (("threshold", threshold), ("grades", grades), ("missing", missing)):
             if value is not None:
@@ -134,34 +134,34 @@ def play_command(
             replace(spec, ranker=name, top=None, reveal=None, ranker_options={})
             for name in against or []
         ]
-        games = [build(each) for each in specs]
         if out is not None:
             check_figures()
-        folder = None if out is None else check_folder(out)
-        results, curves = [], []
-        for game in games:
-            label = game.spec.ranker
-            with progress_bar(label, rounds * runs, quiet=as_json) as advance:
-                trace = play_game(game, advance)
-            results.append(summary(game, trace))
-            curves.append(Curve.of(f"{label}, {game.reveal}", trace))
-        record = {**results[0], "against": results[1:]}
-        has_figure = any(result["average_regret"] is not None for result in results)
-        if folder is not None:
-            label = games[0].measure.label
-            title = f"{label}, {games[0].world.n_items} items, {_short(Path(world).name)}"
-            write_atomically(folder / "results.json", to_json(record).encode())
-            write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
-            if has_figure:
-                notes = [text for result in results for text in _learnt(result)]
-                save_figure(folder, "regret", title, [Panel("", curves)], REGRET, label, notes)
-        if as_json:
-            sys.stdout.write(to_json(record))
-            return
-        _print_results(results)
-        if folder is not None:
-            what = "Figure and results" if has_figure else "Results"
-            say(f"{what} are in {folder}.")
+        with output_folder(out) as folder:
+            games = [build(each) for each in specs]
+            results, curves = [], []
+            for game in games:
+                label = game.spec.ranker
+                with progress_bar(label, rounds * runs, quiet=as_json) as advance:
+                    trace = play_game(game, advance)
+                results.append(summary(game, trace))
+                curves.append(Curve.of(f"{label}, {game.reveal}", trace))
+            record = {**results[0], "against": results[1:]}
+            has_figure = any(result["average_regret"] is not None for result in results)
+            if folder is not None:
+                label = games[0].measure.label
+                title = f"{label}, {games[0].world.n_items} items, {_short(Path(world).name)}"
+                write_atomically(folder / "results.json", to_json(record).encode())
+                write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
+                if has_figure:
+                    notes = [text for result in results for text in _learnt(result)]
+                    save_figure(folder, "regret", title, [Panel("", curves)], REGRET, label, notes)
+            if as_json:
+                print_json(record)
+                return
+            _print_results(results)
+            if folder is not None:
+                what = "Figure and results" if has_figure else "Results"
+                say(f"{what} are in {folder}.")
 
 
 def _learnt(result: dict[str, Any]) -> list[str]:
@@ -188,19 +188,22 @@ def _number(value: float | None, error: float | None = None) -> str:
 
 
 def _print_results(results: list[dict[str, Any]]) -> None:
-    table = Table(title=escape(results[0]["measure"]), title_justify="left")
-    for heading in ("ranker", "sees", "average regret", "average score", "best fixed", "slope"):
-        table.add_column(heading, justify="left" if heading in ("ranker", "sees") else "right")
-    for result in results:
-        table.add_row(
-            result["spec"]["ranker"],
+    rows = [
+        (
+            escape(result["spec"]["ranker"]),
             result["reveal"],
             _number(result["average_regret"], result["average_regret_error"]),
             _number(result["average_score"]),
             _number(result["best_fixed_score"]),
             "not known" if result["slope"] is None else f"{result['slope']:.2f}",
         )
-    OUT.print(table)
+        for result in results
+    ]
+    show_table(
+        escape(results[0]["measure"]),
+        ("ranker", "sees", "average regret>", "average score>", "best fixed>", "slope>"),
+        rows,
+    )
     for sentence in (text for result in results for text in _learnt(result)):
         say(f"{sentence}.")
     for note in dict.fromkeys(note for result in results for note in result["notes"]):

@@ -7,8 +7,9 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from keyhole.cli.endings import one_sentence
 from keyhole.cli.learn import Files, Groups, how_to_read
-from keyhole.cli.terminal import Json, sentences, to_json
+from keyhole.cli.terminal import Json, print_json
 from keyhole.data import read_letor
 from keyhole.errors import InvalidInput
 from keyhole.kernels.sorting import sort_descending, sort_work
@@ -26,7 +27,7 @@ def rank_command(
     Prints a line per query: its id and its documents, best first, numbered from 0 in the order
     of the file.
     """
-    with sentences():
+    with one_sentence():
         scorer = load_model(model)
         queries = read_letor(files, **how_to_read(groups, raw=not scorer.minmax, keep=True))
         if queries.n_features > scorer.n_features:
@@ -46,7 +47,7 @@ def rank_command(
                 {"query": name, "ranking": ranking}
                 for name, ranking in zip(queries.query_ids, rankings, strict=True)
             ]
-            sys.stdout.write(to_json(lines))
+            print_json(lines)
             return
         for name, ranking in zip(queries.query_ids, rankings, strict=True):
             sys.stdout.write(f"{name}\t{' '.join(map(str, ranking))}\n")

@@ -1,25 +1,16 @@
 """The command that reproduces studies."""
 
-import sys
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from keyhole.cli.terminal import OUT, Json, progress_bar, say, sentences
+from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.cli.terminal import Json, print_json, progress_bar, say, show_table
 from keyhole.lab.figures.groups import table_of
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study, on_files
-
-
-def _grouped_table(title: str, rows: list[list[str]]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for number, head in enumerate(rows[0]):
-        table.add_column(head, justify="right" if number else "left")
-    for row in rows[1:]:
-        table.add_row(*row)
-    return table
 
 
 def reproduce_command(
@@ -49,7 +40,7 @@ def reproduce_command(
 
         keyhole reproduce thesis-fig3.4 --data train.txt --data vali.txt
     """
-    with sentences("Interrupted; finished curves are kept, and the same command goes on."):
+    with one_sentence("Interrupted; finished curves are kept, and the same command goes on."):
         study = find_study(key, quick=quick)
         if data:
             study = on_files(study, data)
@@ -58,7 +49,7 @@ def reproduce_command(
         with progress_bar(key, total, quiet=as_json) as advance:
             result = reproduce(study, folder, lambda _label, work: advance(work))
         if as_json:
-            sys.stdout.write((folder / "verdicts.json").read_text(encoding="utf-8"))
+            print_json(json.loads((folder / "verdicts.json").read_text(encoding="utf-8")))
         else:
             say(f" ({study.paper})", study.title, "bold")
             if result.n_resumed:
@@ -66,11 +57,12 @@ def reproduce_command(
             for panel in study.panels if study.is_grouped else ():
                 rows = table_of(study, result.curves, panel.name)
                 if len(rows) > 1:  # a panel may have been left out
-                    OUT.print(_grouped_table(panel.title, rows))
+                    headings = [rows[0][0], *(f"{head}>" for head in rows[0][1:])]
+                    show_table(panel.title, headings, rows[1:])
             for verdict in result.verdicts:
                 colour = {True: "green", False: "bold red", None: "yellow"}[verdict.holds]
                 word, rest = str(verdict)[:4], str(verdict)[4:]
                 say(rest, word, colour)
             say(f"Figure, curves and verdicts are in {folder}.")
     if not result.holds:
-        raise typer.Exit(1)
+        raise typer.Exit(ExitCode.NO)

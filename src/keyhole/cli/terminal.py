@@ -1,11 +1,13 @@
-"""What the commands share: consoles, errors as sentences, progress, options, JSON."""
+"""What the commands share: consoles, tables, progress, options, JSON."""
 
 import json
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from types import MappingProxyType
-from typing import Annotated, Any, NoReturn
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -17,36 +19,20 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 from rich.text import Text
 
-from keyhole.errors import InvalidInput, KeyholeError, check_choice
-from keyhole.files import plain
+from keyhole.cli.streams import can_hold
+from keyhole.errors import InvalidInput, check_choice, shown
+from keyhole.files import check_folder, plain
 
 OUT = Console()
 ERR = Console(stderr=True)
+_RIGHT = ">"
+_WIDEST = 10_000
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 Json = Annotated[bool, typer.Option("--json", help="Print results as JSON on standard output.")]
-
-
-def _in_options(sentence: str, options: Mapping[str, str]) -> str:
-    """Return a sentence that calls parameters what the command line calls them.
-
-    Examples
-    --------
-    >>> _in_options("`eps` of SmoothDCG must be positive.", {"eps": "--epsilon"})
-    '--epsilon must be positive.'
-    >>> _in_options("missing='drop' leaves them out.", {"missing": "--missing"})
-    '--missing drop leaves them out.'
-    """
-    for name, option in options.items():
-        sentence = re.sub(rf"`{name}`( of [A-Z]\w*)?", option, sentence)
-        sentence = re.sub(rf"\b{name}='(\w+)'", rf"{option} \1", sentence)
-    return sentence
-
-
-def _fail(sentence: str) -> NoReturn:
-    say(f" {sentence}", "Error:", "bold red", ERR)
-    raise typer.Exit(2)
 
 
 def say(text: str, first: str = "", style: str = "", console: Console = OUT) -> None:
@@ -59,29 +45,61 @@ def escape(text: str) -> str:
     return text.replace("[", r"\[")
 
 
-@contextmanager
-def sentences(
-    interrupted: str = "Interrupted; nothing was written.",
-    options: Mapping[str, str] = MappingProxyType({}),
-) -> Iterator[None]:
-    """Turn what a user can cause into one sentence and an exit code.
+def show_table(
+    title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *, boxed: bool = True
+) -> None:
+    """Print rows of text as a table, or where that does not fit, a line for each of their cells.
 
-    ``options`` says by which option a parameter is given that errors may name.
+    Numbers stand to the right: columns whose heading ends in ``>``. A title and cells may have
+    marks of rich, so what a user named must be escaped.
     """
+    look: dict[str, Any] = {} if boxed else {"box": None, "padding": (0, 0, 0, 1)}
+    table = Table(title=title, title_justify="left", **look)
+    for heading in headings:
+        table.add_column(
+            heading.removesuffix(_RIGHT),
+            justify="right" if heading.endswith(_RIGHT) else "left",
+            vertical="top" if boxed else "bottom",
+        )
+    for row in rows:
+        table.add_row(*row)
+    unbounded = OUT.options.update(max_width=_WIDEST)
+    if OUT.measure(table, options=unbounded).maximum <= OUT.width:
+        OUT.print(table)
+        return
+    OUT.print(title, soft_wrap=True, highlight=False)
+    for first, *rest in rows:
+        OUT.print(first, soft_wrap=True, highlight=False)
+        for heading, cell in zip(headings[1:], rest, strict=True):
+            name = " ".join(heading.removesuffix(_RIGHT).split())
+            OUT.print(f"  {name}: {cell}", soft_wrap=True, highlight=False)
+
+
+@contextmanager
+def output_folder(path: Path | None) -> Iterator[Path | None]:
+    """Give a folder that can be written to, or raise before work begins that it cannot.
+
+    A folder that is made for this is not left behind, empty, by work that fails.
+    """
+    if path is None:
+        yield None
+        return
+    made = [each for each in (path, *path.parents) if not os.path.exists(each)]
+    folder = check_folder(path)
     try:
-        yield
-    except KeyholeError as error:
-        _fail(_in_options(str(error), options))
-    except KeyboardInterrupt:
-        say(interrupted, console=ERR)
-        raise typer.Exit(130) from None
+        yield folder
+    except BaseException:
+        with suppress(OSError):  # there is something in it
+            for each in made:
+                each.rmdir()
+        raise
 
 
 @contextmanager
 def progress_bar(
     title: str, total: int, quiet: bool, unit: str = "rounds"
 ) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on standard error while rounds are played, or other units of work."""
+    """Show a progress bar on a terminal while rounds are played, or other units of work."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -90,7 +108,7 @@ def progress_bar(
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=ERR, disable=quiet) as bar:
+    with Progress(*columns, console=ERR, disable=quiet or not ERR.is_terminal) as bar:
         task = bar.add_task(f"{title} (starting)", total=total)
 
         def advance(n_rounds: int) -> None:
@@ -110,16 +128,39 @@ def parse_options(
         if not (equals and dot and name):
             raise InvalidInput(
                 f"--set must look like {' or '.join(f'{o}.NAME=VALUE' for o in owners)}, got "
-                f"{setting!r}."
+                f"{shown(setting)}."
             )
-        check_choice(owner, f"--set {setting!r}: what to set", parsed)
-        try:
-            parsed[owner][name] = json.loads(text)
-        except json.JSONDecodeError:
-            parsed[owner][name] = text
+        check_choice(owner, f"--set {shown(setting)}: what to set", parsed)
+        if name in parsed[owner]:
+            raise InvalidInput(f"--set must give {owner}.{name[:100]} once, got it twice.")
+        parsed[owner][name] = _value(text, setting)
     return parsed
 
 
+def _value(text: str, setting: str) -> Any:
+    """Return the value that JSON text stands for, or the text itself if it is none."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return float(text) if _NUMBER.fullmatch(text) else text  # JSON does not know .5
+    except (ValueError, RecursionError) as error:  # thousands of digits, thousands of brackets
+        raise InvalidInput(
+            f"--set must give a value that can be read, got {shown(setting)}: {error}."
+        ) from None
+
+
 def to_json(record: Any) -> str:
-    """Return results as JSON text."""
-    return json.dumps(plain(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """Return results as JSON text that any file can hold."""
+    text = _json_text(record)
+    # A name of a file may hold bytes that are no characters; JSON can escape them.
+    return text if can_hold(text, "utf-8") else _json_text(record, only_ascii=True)
+
+
+def print_json(record: Any) -> None:
+    """Print results as JSON, in characters that standard output can hold."""
+    text = to_json(record)
+    sys.stdout.write(text if can_hold(text) else _json_text(record, only_ascii=True))
+
+
+def _json_text(record: Any, *, only_ascii: bool = False) -> str:
+    return json.dumps(plain(record), indent=2, ensure_ascii=only_ascii, allow_nan=False) + "\n"

@@ -12,8 +12,10 @@ from keyhole.errors import (
     IntArray,
     InvalidInput,
     check_integer,
+    check_number,
     check_ranking,
     check_relevance,
+    shown,
 )
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.sorting import SortWork, sort_work
@@ -64,6 +66,13 @@ def _list_loop(prepare: Any, score: Any) -> Callable[..., None]:
     return score_lists
 
 
+def _checked_empty(empty: Any, name: str) -> float:
+    """Return the value of an empty list, or raise; NaN, a word in specs, leaves such lists out."""
+    if isinstance(empty, str | float) and str(empty) == "nan":
+        return np.nan
+    return check_number(empty, f"`empty` of {name}")
+
+
 class Measure(Described, ABC):
     """A named way to judge a ranking by the relevance of its items.
 
@@ -93,9 +102,7 @@ class Measure(Described, ABC):
         )
         if empty is not None and self.default_empty is None:
             raise InvalidInput(f"{self.name} has no rule for empty lists to change.")
-        if empty is not None and not isinstance(empty, int | float):
-            raise InvalidInput(f"`empty` of {self.name} must be a number, got {empty!r}.")
-        self.empty = self.default_empty if empty is None else float(empty)
+        self.empty = self.default_empty if empty is None else _checked_empty(empty, self.name)
 
     @abstractmethod
     def weights(self, n_items: int) -> FloatArray:
@@ -131,7 +138,7 @@ class Measure(Described, ABC):
 
     def _check_takes_cutoff(self, cutoff: Any) -> None:
         if not self.takes_cutoff:
-            raise InvalidInput(f"{self.name} takes no cutoff, got {cutoff!r}.")
+            raise InvalidInput(f"{self.name} takes no cutoff, got {shown(cutoff)}.")
 
     def __call__(self, relevance: ArrayLike, ranking: ArrayLike) -> float:
         """Return the value of one ranking (item at each position, best first)."""

@@ -33,6 +33,7 @@ from keyhole.errors import (
 from keyhole.files import write_arrays
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
+from keyhole.limits import check_length
 from keyhole.registry import Described
 
 
@@ -105,7 +106,7 @@ class Ranker(Described, ABC):
     """What the items are called, or None where they are known by their indices."""
 
     def __init__(self, n_items: int, *, seed: int = 0, run: int = 0) -> None:
-        self.n_items = check_integer(n_items, f"`n_items` of {type(self).__name__}", at_least=1)
+        self.n_items = check_length(n_items, f"`n_items` of {type(self).__name__}")
         self.seed = check_seed(seed)
         self.run = check_integer(run, "`run`", at_least=0, at_most=2**31)
         self.next_round = 0

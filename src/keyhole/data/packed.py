@@ -9,17 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.errors import InvalidInput
+from keyhole.files import open_input, read_input, shortened
+from keyhole.limits import check_memory, inflation_limit, memory_limit
 
 MARK = b"\xef\xbb\xbf"
 """What some programs write before UTF-8 text."""
 
 _PIECE = 2**16
+_STEP = 2**20
+"""Bytes that are unpacked at once, however many a few packed ones stand for."""
 _GZIP_WINDOW = 31
 # What unpacks: each has `decompress`, and when it has come to the end, `eof` and `unused_data`.
+# Files of xz say themselves how much memory it takes to unpack them.
 _PACKED: tuple[tuple[bytes, Callable[[], Any]], ...] = (
     (b"\x1f\x8b", lambda: zlib.decompressobj(_GZIP_WINDOW)),
     (b"BZh", bz2.BZ2Decompressor),
-    (b"\xfd7zXZ\x00", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ)),
+    (b"\xfd7zXZ\x00", lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=memory_limit())),
 )
 _UNPACK = "unpack it first"
 _CONVERT = "write its table as text first"
@@ -52,7 +57,7 @@ def readable(path: Path, kind: str) -> Iterator[None]:
         yield
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or str(error).rstrip(".")
-        raise InvalidInput(f"{path} must be a readable {kind} file: {reason}.") from None
+        raise InvalidInput(f"{shortened(path)} must be a readable {kind} file: {reason}.") from None
 
 
 def _unpacker(head: bytes) -> Callable[[], Any] | None:
@@ -71,6 +76,16 @@ def _check_text(path: Path, kind: str, head: bytes) -> None:
         raise InvalidInput(f"{path} must be a {kind} file, got {what}: {remedy}.")
 
 
+def _steps(unpacker: Any, packed: bytes | memoryview) -> Iterator[bytes]:
+    """Unpack some bytes, never more than a step at once."""
+    rest, is_full = packed, False
+    while (len(rest) or is_full) and not unpacker.eof:
+        text = unpacker.decompress(rest, _STEP)
+        rest = getattr(unpacker, "unconsumed_tail", b"")  # zlib gives back what it has not used
+        is_full = len(text) == _STEP
+        yield text
+
+
 def _pieces(new: Callable[[], Any], packed: Iterable[bytes | memoryview]) -> Iterator[bytes]:
     """Unpack pieces of a file, in which one compressed stream may follow the other."""
     unpacker = new()
@@ -81,10 +96,19 @@ def _pieces(new: Callable[[], Any], packed: Iterable[bytes | memoryview]) -> Ite
                 rest = bytes(rest).lstrip(b"\0")  # tapes and disks are padded with zeros
                 unpacker = new() if rest else unpacker
                 continue
-            yield unpacker.decompress(rest)
+            yield from _steps(unpacker, rest)
             rest = unpacker.unused_data if unpacker.eof else b""
     if not unpacker.eof:
         raise EOFError("Compressed file ended before the end-of-stream marker was reached")
+
+
+def _within(limit: int, pieces: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """Give pieces on, and raise as soon as they are more than the limit."""
+    n_bytes = 0
+    for piece in pieces:
+        n_bytes += len(piece)
+        check_memory(n_bytes, f"{name}, unpacked,", limit)
+        yield piece
 
 
 def unpack(path: Path, raw: Any, kind: str) -> Any:
@@ -94,7 +118,8 @@ def unpack(path: Path, raw: Any, kind: str) -> Any:
         view = memoryview(raw)
         packed = (view[begin : begin + _PIECE] for begin in range(0, len(view), _PIECE))
         with readable(path, kind):
-            raw = b"".join(_pieces(new, packed))
+            limit = inflation_limit(len(view))
+            raw = b"".join(_within(limit, _pieces(new, packed), shortened(path)))
     _check_text(path, kind, bytes(raw[:_HEAD]))
     return raw
 
@@ -102,7 +127,7 @@ def unpack(path: Path, raw: Any, kind: str) -> Any:
 def read_unpacked(path: Path, kind: str) -> bytes:
     """Return the text of a file, without the mark that may be before it."""
     with readable(path, kind):
-        raw = path.read_bytes()
+        raw = read_input(path)
     return unpack(path, raw, kind).removeprefix(MARK)
 
 
@@ -123,7 +148,7 @@ class TextFile:
     def __init__(self, path: Path, kind: str) -> None:
         self._path, self._kind = path, kind
         with readable(path, kind):
-            self._file = path.open("rb")
+            self._file = open_input(path)
         try:
             with readable(path, kind):
                 head = self._file.peek(_HEAD)[:_HEAD]

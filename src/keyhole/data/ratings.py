@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from keyhole.data.ratings_csv import Layout, read_fields
+from keyhole.data.ratings_csv import LARGEST_RATING, Layout, read_fields
 from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
+from keyhole.files import shortened
 
 MISSING_RULES = ("error", "drop")
 
@@ -105,14 +106,16 @@ def _numbers(
         if number is None:
             raise InvalidInput(
                 f"{path}, line {line}, column {name!r}: a rating must be a number, got "
-                f"{field!r}{_hint(name, field, names)}."
+                f"{shortened(repr(field))}{_hint(name, field, names)}."
             )
         numbers.append(number)
     return numbers
 
 
 def _hint(name: str, field: str, names: tuple[str, ...]) -> str:
-    """Return which option may help with a field that is no number."""
+    """Return what may help with a field that is no number."""
+    if _is_too_large(field):
+        return f", which is more than {LARGEST_RATING:.0f}"
     if len(names) == 1:
         return "; `delimiter` says what is between cells"
     if "," in field:
@@ -120,6 +123,13 @@ def _hint(name: str, field: str, names: tuple[str, ...]) -> str:
     if name == names[0]:
         return "; index=True leaves the first column out (keyhole play: --set world.index=true)"
     return ""
+
+
+def _is_too_large(field: str) -> bool:
+    try:
+        return abs(float(field)) > LARGEST_RATING
+    except ValueError:
+        return False
 
 
 def _relevance(

@@ -23,6 +23,8 @@ _PEOPLE = re.compile(
     r"#|no|index|row|name|(.*[ _-])?(id|user|person|people|customer|rater|respondent)|userid",
     re.IGNORECASE,
 )
+LARGEST_RATING = 2.0**53
+"""Beyond it not even whole numbers differ by 1."""
 _FEWEST_NUMBERED = 3  # that two people rated an item 1 and 2 is no wonder
 
 
@@ -50,7 +52,7 @@ class Layout:
                 )
 
     def number(self, field: str) -> float | None:
-        """Return the number in a field, NaN if it is missing, None if there is no finite number."""
+        """Return the number in a field, NaN if it is missing, None if there is none to use."""
         if field.lower() in _MISSING:
             return math.nan
         if self.decimal == ",":
@@ -59,7 +61,7 @@ class Layout:
             value = float(field) if field.isascii() and "_" not in field else math.inf
         except ValueError:
             return None
-        return value if math.isfinite(value) else None
+        return value if abs(value) <= LARGEST_RATING else None
 
     def is_number(self, field: str) -> bool:
         """Return whether there is a number in a field, and it is not missing."""

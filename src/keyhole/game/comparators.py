@@ -35,6 +35,8 @@ LARGEST_EXHAUSTIVE = 8
 LARGEST_SEARCHED = 200
 """Longest list whose pairs of items are kept, for measures that are sums over pairs."""
 _ROUNDING = 1e-12
+_SEGMENT_WORK = 4_000_000
+"""Items looked at in one call of compiled code: part of a second."""
 
 
 class ComparatorParams(NamedTuple):
@@ -271,7 +273,8 @@ def _crowd_loop(relevance_of: Any, prepare: Any, observe: Any) -> Callable[..., 
         params: Any,
         seed: int,
         run: int,
-        rounds: int,
+        first: int,
+        end: int,
         relevance: Any,
         gains: Any,
         sums: Any,
@@ -279,7 +282,7 @@ def _crowd_loop(relevance_of: Any, prepare: Any, observe: Any) -> Callable[..., 
     ) -> None:
         world_params, measure_params, comparator_params = params
         stream = stream_of(WORLD_STREAM, run)
-        for t in range(rounds):
+        for t in range(first, end):
             relevance_of(world_params, Draw(seed, stream, t), relevance)
             offset, norm = prepare(measure_params, relevance, gains, scratch)
             observe(comparator_params, gains, offset, norm, sums)
@@ -319,14 +322,11 @@ def best_fixed(
     sums = new_sums(comparator.n_sums)
     prepare = measure.kernel_for(world.is_binary).prepare
     observe_rounds = assemble(_crowd_loop, world.kernel.relevance, prepare, comparator.observe)
-    observe_rounds(
-        (world.params, measure.params(world.n_items), comparator.params),
-        check_seed(seed),
-        run,
-        check_integer(rounds, "`rounds`", at_least=1, at_most=world.length or MAX_ROUND - 1),
-        np.empty(world.n_items),
-        np.empty(world.n_items),
-        sums,
-        measure_work(world.n_items),
-    )
+    params = (world.params, measure.params(world.n_items), comparator.params)
+    scratch = (np.empty(world.n_items), np.empty(world.n_items), sums, measure_work(world.n_items))
+    seed = check_seed(seed)
+    rounds = check_integer(rounds, "`rounds`", at_least=1, at_most=world.length or MAX_ROUND - 1)
+    step = max(1, _SEGMENT_WORK // max(world.n_items, comparator.n_sums))
+    for first in range(0, rounds, step):  # between them an interrupt is heard
+        observe_rounds(params, seed, run, first, min(first + step, rounds), *scratch)
     return comparator.best_ranking(sums.sums)

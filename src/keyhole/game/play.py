@@ -30,15 +30,19 @@ from keyhole.errors import (
     check_choice,
     check_integer,
     check_seed,
+    shown,
 )
 from keyhole.game.comparators import Comparator, Sums, comparator_for, new_sums
 from keyhole.game.log import Log
 from keyhole.game.loop import Board, loop_of
 from keyhole.game.trace import RunEnd, Trace
+from keyhole.limits import check_memory
 from keyhole.measures import measure as named_measure
 from keyhole.reveals import least_reveal
 from keyhole.threads import n_cores, play_runs
 
+_BYTES_PER_RUN = 2000
+"""What a run takes besides its state, curve and log."""
 _SEGMENT_WORK = 4_000_000
 """Items ranked, or features looked at, between two reports of progress: part of a second."""
 
@@ -253,7 +257,8 @@ def play(
     for given, noun, base in parts:
         if not isinstance(given, base):
             raise InvalidInput(
-                f"`{noun}` must be a {noun} that is made, as by keyhole.{noun}(...), got {given!r}."
+                f"`{noun}` must be a {noun} that is made, as by keyhole.{noun}(...), got "
+                f"{shown(given)}."
             )
     changing = bool(world.n_features)
     measure = named_measure(("NDCG@10" if changing else "DCG") if measure is None else measure)
@@ -261,7 +266,7 @@ def play(
         reveal = least_reveal(ranker.depth, world.n_items)
     runs = check_integer(runs, "`runs`", at_least=1)
     if start is not None and not isinstance(start, Trace):
-        raise InvalidInput(f"`start` must be what an earlier call returned, got {start!r}.")
+        raise InvalidInput(f"`start` must be what an earlier call returned, got {shown(start)}.")
     if start is not None and start.n_runs != runs:
         raise InvalidInput(f"`start` must have the {runs} runs to go on with, got {start.n_runs}.")
     begin = 0 if start is None else int(start.rounds[-1])
@@ -274,6 +279,13 @@ def play(
     compared = comparator_for(measure, world.n_items, world.is_binary, changing=changing)
     judge = measure.kernel_for(world.is_binary and not changing)
     greedy = changing if greedy is None else greedy
+    n_kept = end if n_points is None else min(n_points, end)
+    per_point = 24.0 + (8.0 * compared.n_sums if comparator == "final" else 0.0)
+    logged = 40.0 * rounds * world.n_items if record else 0.0
+    per_run = _BYTES_PER_RUN + sum(array.nbytes for array in ranker.state) + logged
+    check_memory(
+        runs * (per_run + n_kept * per_point), f"{runs} runs with {n_kept} points of a curve each"
+    )
     points = checkpoints_of(end, n_points)
     game = _Game(
         ranker, ranker.described(), world, reveal, measure, compared,

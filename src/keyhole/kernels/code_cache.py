@@ -25,7 +25,6 @@ import itertools
 import os
 import pickle
 import secrets
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -37,7 +36,7 @@ import llvmlite
 import numba
 from numba.core import config
 
-from keyhole.files import write_atomically
+from keyhole.files import warn, write_atomically
 
 try:
     from numba.core.bytecode import FunctionIdentity
@@ -95,11 +94,9 @@ def _compiler() -> tuple[Any, ...]:
 
 @cache
 def _warn_once() -> None:
-    warnings.warn(
+    warn(
         "Compiled code cannot be kept on disk, so every process compiles anew: the environment "
-        "variable NUMBA_CACHE_DIR must name a folder that can be written.",
-        RuntimeWarning,
-        stacklevel=2,
+        "variable NUMBA_CACHE_DIR must name a folder that can be written."
     )
 
 
@@ -157,7 +154,7 @@ class CodeCache(FunctionCache):
             _warn_once()
 
     def _write(self, path: Path, content: bytes) -> None:
-        write_atomically(path, content)
+        write_atomically(path, content, lasting=False)  # its checksum tells if it did not last
         same_function = path.name.rpartition("-")[0]
         for other in path.parent.glob(f"{escape(same_function)}-*.code"):
             if other != path:  # the code of an older version of the sources
@@ -184,5 +181,5 @@ def keep_code(dispatcher: Any, function: Callable[..., Any], parts: tuple[str, .
         else:
             with _folder_of_these_sources():
                 dispatcher.enable_caching()
-    except RuntimeError:  # Numba knows no folder that can be written
+    except (RuntimeError, OSError):  # Numba knows no folder that can be written
         _warn_once()

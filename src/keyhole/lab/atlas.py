@@ -7,7 +7,10 @@ import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass, fields, replace
+from functools import partial
+from multiprocessing import resource_tracker
 from pathlib import Path
+from typing import Any
 
 from keyhole.errors import InvalidInput
 from keyhole.lab.store import Store
@@ -146,12 +149,8 @@ def make_atlas(
 ) -> Atlas:
     """Return all columns, made on all cores and kept in ``folder`` as they finish."""
     store = Store(folder)
-    found = {column: store.load(asdict(column)) for column in columns}
-    finished = {
-        column: [Entry(**fields) for fields in kept]
-        for column, kept in found.items()
-        if kept is not None
-    }
+    found = {c: store.load(asdict(c), partial(_entries, c)) for c in columns}
+    finished = {column: entries for column, entries in found.items() if entries is not None}
     n_resumed = sum(len(entries) for entries in finished.values())
     if done is not None:
         done(n_resumed)
@@ -165,6 +164,17 @@ def make_atlas(
     return Atlas(tuple(entry for column in columns for entry in finished[column]), n_resumed)
 
 
+def _entries(column: Column, kept: list[dict[str, Any]]) -> list[Entry]:
+    """Return the entries of a column as they were kept, or raise unless there is one for each k."""
+    entries = [Entry(**fields) for fields in kept]
+    games = [(entry.measure, entry.items, entry.grades, entry.top) for entry in entries]
+    if games != [(*astuple(column), k) for k in range(1, column.items + 1)]:
+        raise InvalidInput("The entries of a column must be of its games.")
+    for entry in entries:
+        _ = entry.rate, RATES[entry.by_rule]  # names of classes, or an error
+    return entries
+
+
 def _size(column: Column) -> float:
     small = is_enumerable(column.items, column.grades, _ENUMERATED)
     return (column.grades * column.items) ** column.items if small else 0
@@ -175,17 +185,19 @@ def _filled(columns: list[Column], workers: int) -> Iterator[tuple[Column, list[
         yield from ((column, fill_column(column)) for column in columns)
         return
     # Processes: the work is in Python's own fractions. Spawned: compiled code has threads.
-    with multiprocessing.get_context("spawn").Pool(workers, _leave_interrupts) as pool:
+    # This process deals with Ctrl-C: the others never hear of it, not even while they begin.
+    resource_tracker.ensure_running()  # when it begins, it lets interrupts through again
+    heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        pool = multiprocessing.get_context("spawn").Pool(workers)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+    with pool:
         yield from pool.imap_unordered(_fill, columns)
 
 
 def _fill(column: Column) -> tuple[Column, list[Entry]]:
     return column, fill_column(column)
-
-
-def _leave_interrupts() -> None:
-    """Let the process that started this one deal with Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 # --------------------------------------------------------------------------- tables

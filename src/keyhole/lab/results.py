@@ -50,8 +50,11 @@ class Curve:
 
     @classmethod
     def of_dict(cls, label: str, kept: dict[str, Any]) -> "Curve":
-        """Return the curve that :meth:`as_dict` wrote, to the bit."""
-        return cls(label, np.array(kept["x"]), np.array(kept["values"], dtype=np.float64))
+        """Return the curve that :meth:`as_dict` wrote, to the bit, or raise if it did not."""
+        x, values = np.array(kept["x"]), np.array(kept["values"], dtype=np.float64)
+        if x.dtype != np.int64 or x.ndim != 1 or values.ndim != 2 or values.shape[1:] != x.shape:
+            raise InvalidInput("A curve must have a whole number x for each of its values.")
+        return cls(label, x, values)
 
     @property
     def totals(self) -> FloatArray:

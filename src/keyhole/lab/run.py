@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,12 +60,11 @@ def reproduce(study: Study, folder: Path, progress: Progress | None = None) -> R
             missing[curve.label] = f"no data: {error}"
             continue
         key = {"study": study.key, "label": curve.label, "played": built.key}
-        kept = store.load(key)
-        if kept is None:
+        finished = store.load(key, partial(Curve.of_dict, curve.label))
+        if finished is None:
             finished = study.kind.play(curve.label, built, _reporter(curve, progress))
             store.save(key, finished.as_dict())
         else:
-            finished = Curve.of_dict(curve.label, kept)
             n_resumed += 1
             if progress is not None:
                 progress(curve.label, curve.spec.work)

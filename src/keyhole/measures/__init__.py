@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keyhole.contracts import Measure
-from keyhole.errors import InvalidInput, check_integer
+from keyhole.errors import InvalidInput, check_integer, shown
 from keyhole.measures.ap import AP
 from keyhole.measures.auc import AUC
 from keyhole.measures.dcg import DCG
@@ -36,6 +36,9 @@ _ROWS: tuple[type[Measure], ...] = (
     APLoss,
 )
 
+_MOST_DIGITS = 18
+"""Digits of a cutoff; Python reads no number of more than some thousands."""
+
 MEASURES: Table[Measure] = Table("measure", Measure, {cls.name: cls for cls in _ROWS})
 
 
@@ -63,8 +66,8 @@ cutoff 10, empty list 1)
     if not at:
         return MEASURES.make(base, **options)
     MEASURES.find(base)
-    if not (cutoff.isascii() and cutoff.isdecimal()):
-        raise InvalidInput(f"cutoff of measure {name!r} must be a whole number after the @.")
+    if not (cutoff.isascii() and cutoff.isdecimal() and len(cutoff) <= _MOST_DIGITS):
+        raise InvalidInput(f"cutoff of measure {shown(name)} must be a whole number after the @.")
     depth = check_integer(int(cutoff), f"cutoff of {base}", at_least=1)
     return MEASURES.make(base, cutoff=depth, **options)
 

@@ -5,7 +5,7 @@ which the regret of the best algorithm grows, with a reason, advice and a proof 
 :func:`check_certificate` verifies.
 """
 
-from keyhole.monitoring.board import InvalidCertificate
+from keyhole.monitoring.board import InvalidCertificate, UnreadableCertificate
 from keyhole.monitoring.cells import Cells
 from keyhole.monitoring.classification import (
     RATES,
@@ -24,6 +24,7 @@ __all__ = [
     "Classification",
     "Game",
     "InvalidCertificate",
+    "UnreadableCertificate",
     "check_certificate",
     "classify",
     "classify_matrices",

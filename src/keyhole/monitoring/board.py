@@ -11,13 +11,30 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.contracts import Measure
-from keyhole.errors import KeyholeError
+from keyhole.errors import InvalidInput, KeyholeError, check_integer
 from keyhole.measures import measure as measure_by_name
-from keyhole.monitoring.exact import DIGITS, ONE, Sum, loss_of, number, value_of
+from keyhole.monitoring.exact import (
+    DIGITS,
+    ONE,
+    Sum,
+    common_denominator,
+    loss_of,
+    number,
+    read_fraction,
+    value_of,
+)
+from keyhole.monitoring.games import LARGEST_GAME, check_ranking_game
+
+_MOST_ITEMS = 100_000
+"""Longest list of which a certificate may speak."""
 
 
 class InvalidCertificate(KeyholeError, ValueError):
     """A certificate that does not prove what it claims."""
+
+
+class UnreadableCertificate(InvalidCertificate):
+    """Something that is no certificate at all, or has parts missing."""
 
 
 def require(holds: bool, sentence: str) -> None:
@@ -53,7 +70,8 @@ def mean(distribution: Sequence[Fraction], losses: Sequence[Sum]) -> Sum:
 
 def read_distribution(given: Any) -> list[Fraction]:
     """Return probabilities that sum to one."""
-    probabilities = [Fraction(text) for text in given]
+    probabilities = [read_fraction(text) for text in given]
+    common_denominator(probabilities)
     require(sum(probabilities) == 1, "probabilities must sum to 1.")
     require(min(probabilities) >= 0, "probabilities must not be negative.")
     return probabilities
@@ -69,11 +87,17 @@ class Board:
         self.measure: Measure | None = None
         self._rows: dict[Any, list[Sum]] = {}
         if "measure" in game:
-            self.measure = measure_by_name(game["measure"], **game.get("options", {}))
-            self.n_items, self.k, self.grades = game["n_items"], game["k"], game["grades"]
-            require(1 <= self.k <= self.n_items and self.grades >= 2, "the game must make sense.")
+            self.n_items = check_integer(
+                game["n_items"], "`n_items`", at_least=1, at_most=_MOST_ITEMS
+            )
+            named = measure_by_name(game["measure"], **game.get("options", {}))
+            self.measure = check_ranking_game(named, self.n_items, game["k"], game["grades"])
+            self.k, self.grades = int(game["k"]), int(game["grades"])
         else:
+            if len(game["loss"]) * len(game["loss"][0]) > LARGEST_GAME:
+                raise InvalidInput(f"loss must have at most {LARGEST_GAME} entries.")
             self._loss = [[_fraction(x) for x in row] for row in game["loss"]]
+            common_denominator([value for row in self._loss for value in row])
             self._feedback = game["feedback"]
 
     @property
@@ -129,7 +153,8 @@ class Board:
         some = self.loss(next(iter(self.actions)))
         known = {str(ONE): ONE} | {str(term): term for entry in some for term in entry}
         require(set(given) <= set(known), "terms must be those of the measure.")
-        return {known[name]: Fraction(share) for name, share in given.items() if Fraction(share)}
+        shares = {name: read_fraction(share) for name, share in given.items()}
+        return {known[name]: share for name, share in shares.items() if share}
 
     def is_between(self, action: Any, first: Any, second: Any) -> bool:
         """Return whether an action is optimal wherever both are.
@@ -157,4 +182,4 @@ def loss_at(measure: Measure, outcome: tuple[int, ...], ranking: tuple[int, ...]
 
 
 def _fraction(value: Any) -> Fraction:
-    return Fraction(value) if isinstance(value, int | str) else Fraction(str(value))
+    return read_fraction(value if isinstance(value, int | str) else str(value))

@@ -8,6 +8,7 @@ whenever a game is built.
 """
 
 import math
+import re
 from collections.abc import Callable
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.contracts import Measure
+from keyhole.errors import LARGEST_NUMBER, InvalidInput, shown
 from keyhole.measures import (
     AP,
     AUC,
@@ -230,16 +232,58 @@ def loss_of(measure: Measure, relevance: Items, ranking: Items) -> Sum:
 # --------------------------------------------------------------------------- arrays of sums
 
 _PLAIN_DENOMINATOR = 1000
+_LONGEST_NUMBER = 2000
+_LARGEST_EXPONENT = 300
+_LARGEST_DENOMINATOR = 20_000
+"""Bits of what all numbers of a game are multiples of one over."""
 READING_TOLERANCE = 1e-12
 """A float this close to a fraction with a small denominator is read as that fraction."""
 
 
+def read_fraction(given: Any) -> Fraction:
+    """Return a number exactly, or raise InvalidInput.
+
+    Text is looked at before it is computed: ``1e999999999`` is short, and fills a memory.
+
+    Examples
+    --------
+    >>> read_fraction("1/3") + read_fraction("2.5e-1")
+    Fraction(7, 12)
+    >>> read_fraction("1e999999999")
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.InvalidInput: Numbers must be such as 2, 0.25 or 1/3, of at most 2000 \
+characters, with an exponent of at most 300, got '1e999999999'.
+    """
+    try:
+        if isinstance(given, str):
+            exponent = re.search(r"[eE]([+-]?[\d_]*)\s*$", given)
+            is_short = len(given) <= _LONGEST_NUMBER
+            if is_short and (exponent is None or abs(int(exponent[1])) <= _LARGEST_EXPONENT):
+                return Fraction(given)
+        elif isinstance(given, int | float | Fraction) and not isinstance(given, bool):
+            return Fraction(given)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        pass
+    raise InvalidInput(
+        f"Numbers must be such as 2, 0.25 or 1/3, of at most {_LONGEST_NUMBER} characters, with an "
+        f"exponent of at most {_LARGEST_EXPONENT}, got {shown(given)}."
+    )
+
+
 def read_number(value: Any) -> tuple[Fraction, bool]:
     """Return a number as a fraction, and whether it was given exactly."""
+    fraction, is_exact = _read_number(value)
+    if abs(fraction) > LARGEST_NUMBER:
+        raise InvalidInput(f"Numbers must be at most {LARGEST_NUMBER:g}, got {shown(value)}.")
+    return fraction, is_exact
+
+
+def _read_number(value: Any) -> tuple[Fraction, bool]:
     if isinstance(value, Fraction | int | np.integer):
         return Fraction(int(value) if isinstance(value, np.integer) else value), True
     if isinstance(value, str):
-        return Fraction(value), True
+        return read_fraction(value), True
     plain = Fraction(float(value)).limit_denominator(_PLAIN_DENOMINATOR)
     if plain == Fraction(float(value)) and plain.denominator == 1:
         return plain, True
@@ -267,4 +311,11 @@ class Numbers:
 
 def common_denominator(numbers: Any) -> int:
     """Return the least common denominator of fractions."""
-    return math.lcm(*{fraction.denominator for fraction in numbers}) if numbers else 1
+    common = 1
+    for denominator in {fraction.denominator for fraction in numbers}:
+        common = math.lcm(common, denominator)
+        if common.bit_length() > _LARGEST_DENOMINATOR:
+            raise InvalidInput(
+                f"Numbers must have a common denominator of at most {_LARGEST_DENOMINATOR} bits."
+            )
+    return common

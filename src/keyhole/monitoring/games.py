@@ -12,6 +12,7 @@ import numpy as np
 
 from keyhole.contracts import Measure
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
+from keyhole.limits import check_length
 from keyhole.measures import LinearMeasure
 from keyhole.measures import measure as measure_by_name
 from keyhole.monitoring.exact import (
@@ -175,15 +176,15 @@ class Game:
         [[0, 1], [0, 0]]
         """
         rows = _read_rows(loss, "loss")
+        if len(rows) * len(rows[0]) > LARGEST_GAME:
+            raise InvalidInput(
+                f"loss must have at most {LARGEST_GAME} entries, got {len(rows) * len(rows[0])}."
+            )
         seen = [[str(symbol) for symbol in row] for row in _check_rows(feedback, "feedback")]
         if (len(seen), len(seen[0])) != (len(rows), len(rows[0])):
             raise InvalidInput(
                 f"feedback must have the shape of loss ({len(rows)} by {len(rows[0])}), "
                 f"got {len(seen)} by {len(seen[0])}."
-            )
-        if len(rows) * len(rows[0]) > LARGEST_GAME:
-            raise InvalidInput(
-                f"loss must have at most {LARGEST_GAME} entries, got {len(rows) * len(rows[0])}."
             )
         symbols = [[sorted(set(row)).index(symbol) for symbol in row] for row in seen]
         sums = [[{ONE: value} if value else {} for value, _ in row] for row in rows]
@@ -212,14 +213,15 @@ def _read_rows(matrix: Any, name: str) -> list[list[tuple[Fraction, bool]]]:
     rows = _check_rows(matrix, name)
     try:
         return [[read_number(value) for value in row] for row in rows]
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        raise InvalidInput(f"{name} must hold finite numbers.") from None
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError) as error:
+        why = f": {error}" if isinstance(error, InvalidInput) else "."
+        raise InvalidInput(f"{name} must hold finite numbers{why}") from None
 
 
 def check_ranking_game(measure: str | Measure, n_items: int, k: int, grades: int) -> Measure:
     """Return the measure of a game that makes sense, or raise."""
     judge = measure_by_name(measure)
-    check_integer(n_items, "`n_items`", at_least=1)
+    n_items = check_length(n_items, "`n_items`")
     check_integer(k, "`k` of Top", at_least=1, at_most=n_items, bound="n_items=")
     at_most = int(judge.max_grade) + 1 if math.isfinite(judge.max_grade) else None
     check_integer(grades, "`grades`", at_least=2, at_most=at_most)

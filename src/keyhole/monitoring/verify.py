@@ -9,10 +9,11 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from keyhole.errors import InvalidInput
+from keyhole.errors import KeyholeError, shown
 from keyhole.monitoring.board import (
     Board,
     InvalidCertificate,
+    UnreadableCertificate,
     add,
     loss_at,
     mean,
@@ -20,7 +21,7 @@ from keyhole.monitoring.board import (
     require,
     sign_of,
 )
-from keyhole.monitoring.exact import ONE, Sum, value_of
+from keyhole.monitoring.exact import ONE, Sum, read_fraction, value_of
 from keyhole.monitoring.games import is_enumerable
 
 FORMAT = "keyhole certificate 1"
@@ -159,9 +160,9 @@ def _check_apart(board: Board, proof: Mapping[str, Any]) -> tuple[Any, Any]:
     thirds = [board.action(entry["action"]) for entry in proof["third"]]
     beyond = all(not board.is_between(action, first, second) for action in thirds)
     require(beyond, "third actions must not be between the pair.")
-    slack = {int(x): Fraction(size) for x, size in proof.get("slack", {}).items()}
+    slack = {int(x): read_fraction(size) for x, size in proof.get("slack", {}).items()}
     require(min(slack.values(), default=Fraction(0)) >= 0, "slack must not be negative.")
-    slope, step = Fraction(proof["slope"]), board.difference(first, second)
+    slope, step = read_fraction(proof["slope"]), board.difference(first, second)
     for x, loss in enumerate(board.loss(first)):
         mixed = add(*((w, board.loss(a)[x]) for w, a in zip(weights, thirds, strict=True)))
         spare: Sum = {ONE: slack[x]} if x in slack else {}
@@ -194,7 +195,7 @@ def _check_exchange(board: Board, first: Any, second: Any, a: int, b: int) -> No
 def _check_not_local(board: Board, proof: Mapping[str, Any]) -> None:
     """Check that two neighbours differ by something outside the span of what they show."""
     first, second = _check_face(board, proof)
-    weights = {int(x): Fraction(weight) for x, weight in proof["normal"].items()}
+    weights = {int(x): read_fraction(weight) for x, weight in proof["normal"].items()}
     for action in board.actions:
         if board.is_between(action, first, second):
             laws: dict[Any, Fraction] = {}
@@ -226,7 +227,7 @@ def _check_hopeless(board: Board, proof: Mapping[str, Any]) -> None:
         constant = exchangeable_regret(board, lists, p, q, proof["best"])
     else:
         constant = forced_regret(board, lists, p, q)
-    stated = Fraction(proof["constant"])
+    stated = read_fraction(proof["constant"])
     require(stated > 0, "the constant must be positive.")
     error = stated - constant if proof["is_exact"] else abs(constant - stated - _ROUNDED / 2)
     allowed = Fraction(0) if proof["is_exact"] else _ROUNDED / 2
@@ -333,16 +334,19 @@ def check_certificate(certificate: Mapping[str, Any]) -> str:
     keyhole.monitoring.board.InvalidCertificate: the stated constant must be the computed one.
     """
     try:
-        require(certificate["format"] == FORMAT, f"the format must be {FORMAT!r}.")
+        if certificate["format"] != FORMAT:
+            raise UnreadableCertificate(f"the format must be {FORMAT!r}.")
         board, class_ = Board(certificate["game"]), certificate["class"]
         small = board.measure is None or is_enumerable(board.n_items, board.grades)
         require(small or class_ == "hopeless", "the game must be small enough to enumerate.")
         for kind in PROOFS[class_]:
             _CHECKS[kind](board, certificate["proofs"][kind])
-    except InvalidInput as error:
-        raise InvalidCertificate(f"the game cannot be rebuilt: {error}") from None
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration) as error:
-        if isinstance(error, InvalidCertificate):
-            raise
-        raise InvalidCertificate(f"the certificate is not complete: {error!r}.") from None
+    except InvalidCertificate:
+        raise
+    except KeyholeError as error:
+        raise UnreadableCertificate(f"the game cannot be rebuilt: {error}") from None
+    except (
+        KeyError, TypeError, ValueError, IndexError, AttributeError, StopIteration, ArithmeticError,
+    ) as error:  # fmt: skip
+        raise UnreadableCertificate(f"the certificate is not complete: {shown(error)}.") from None
     return str(class_)

@@ -20,7 +20,9 @@ from keyhole.errors import (
     check_choice,
     check_integer,
     check_number,
+    check_seed,
 )
+from keyhole.limits import check_memory
 from keyhole.offline.estimators import Estimate
 from keyhole.offline.target import Target
 
@@ -199,8 +201,9 @@ def bootstrap(
     """
     confidence = check_confidence(confidence)
     n_resamples = check_integer(n_resamples, "`n_resamples`", at_least=100)
-    numbers, n_rows = np.random.default_rng(seed), len(contributions)
+    numbers, n_rows = np.random.default_rng(check_seed(seed)), len(contributions)
     values, counts = np.unique(contributions, return_counts=True)
+    check_memory(8.0 * n_resamples * min(len(values), _FEW_VALUES), f"`n_resamples`={n_resamples}")
     if len(values) <= _FEW_VALUES:
         drawn = numbers.multinomial(n_rows, counts / n_rows, size=n_resamples)
         means = drawn @ values / n_rows

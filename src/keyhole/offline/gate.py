@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.log import BanditLog, check_rewards_differ
-from keyhole.errors import InvalidInput, check_choice
+from keyhole.errors import InvalidInput, check_choice, check_seed
+from keyhole.limits import check_memory
 from keyhole.offline.bounds import (
     BOUNDS,
     DEFAULT_BOUND,
@@ -29,6 +30,8 @@ from keyhole.offline.rewards import predict_rewards
 from keyhole.offline.target import HasProbabilities, Target, logged_target, target_of
 from keyhole.policies import Always, Uniform
 
+_BYTES_PER_CHANCE = 48
+"""Chances, weights and predictions of both policies, of one action in one row."""
 NAMED = ("uniform", "logged", "best-fixed")
 """Policies that need no file."""
 
@@ -116,12 +119,16 @@ def best_fixed_action(log: BanditLog) -> int:
     It has the greatest importance-weighted value after one standard error is taken off: a single
     lucky reward does not count. Ties go to the lowest action.
     """
+    # All that were never taken are worth 0: the lowest of them stands for them.
+    taken = np.unique(log.actions)
+    never = np.setdiff1d(np.arange(min(log.n_actions, len(taken) + 1)), taken)[:1]
+    candidates = np.union1d(taken, never).tolist()
     worth = []
-    for action in range(log.n_actions):
+    for action in candidates:
         policy = Always(log.n_actions, action)
         estimate = importance_weighted(log, target_of(log, policy))
         worth.append(estimate.value - estimate.error)
-    return int(np.argmax(worth))
+    return int(candidates[int(np.argmax(worth))])
 
 
 def evaluate(
@@ -181,7 +188,11 @@ def evaluate(
     'keep'
     """
     check_rewards_differ(log, "to compare policies")
-    confidence = check_confidence(confidence)
+    confidence, seed = check_confidence(confidence), check_seed(seed)
+    check_memory(
+        float(len(log)) * log.n_actions * _BYTES_PER_CHANCE,
+        f"The chances of {log.n_actions} actions in {len(log)} rows",
+    )
     check_choice(bound, "`bound`", BOUNDS)
     if not BOUNDS[bound].compares:
         raise InvalidInput(

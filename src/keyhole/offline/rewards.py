@@ -3,7 +3,7 @@
 import numpy as np
 
 from keyhole.data.bandit.log import BanditLog
-from keyhole.errors import FloatArray, check_integer, check_number
+from keyhole.errors import FloatArray, check_integer, check_number, check_seed
 
 
 def predict_rewards(
@@ -36,7 +36,7 @@ def predict_rewards(
     """
     check_number(penalty, "`penalty`", above=0.0)
     n_folds = check_integer(n_folds, "`n_folds`", at_least=2)
-    fold = np.random.default_rng(seed).permutation(len(log)) % n_folds
+    fold = np.random.default_rng(check_seed(seed)).permutation(len(log)) % n_folds
     table = np.full((len(log), log.n_actions), log.mean_reward)
     for held_out in range(min(n_folds, len(log))):
         seen, unseen = fold != held_out, fold == held_out
@@ -57,7 +57,7 @@ def _fit_and_predict(
     mean = float(rewards.mean())
     ridge = penalty * np.eye(fit.shape[1])
     table = np.full((len(ask), log.n_actions), mean)
-    for action in range(log.n_actions):
+    for action in np.unique(actions).tolist():  # one that was never taken has weights of 0
         rows = actions == action
         chosen = fit[rows]
         weights = np.linalg.solve(chosen.T @ chosen + ridge, chosen.T @ (rewards[rows] - mean))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number
+from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number, shown
 from keyhole.registry import Described
 
 Arrays = dict[str, NDArray[Any]]
@@ -104,6 +104,11 @@ class ScorePolicy(Policy):
     scorer: Scorer
 
     def __init__(self, scorer: Scorer) -> None:
+        if not isinstance(scorer, Scorer):
+            raise InvalidInput(
+                f"`scorer` of {type(self).__name__} must be a scorer that is made, got "
+                f"{shown(scorer)}."
+            )
         self.scorer = scorer
         self.n_actions = scorer.n_actions
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, InvalidInput
+from keyhole.errors import FloatArray, InvalidInput, check_integer
 from keyhole.kernels.compiled import rare_kernel
 from keyhole.policies.base import Arrays, Scorer, check_contexts
 
@@ -73,6 +73,7 @@ class ForestScorer(Scorer):
     """
 
     def __init__(self, trees: Trees | Sequence[ArrayLike], n_features: int) -> None:
+        n_features = check_integer(n_features, "`n_features` of ForestScorer", at_least=0)
         given = Trees(*(np.asarray(a, dtype) for a, dtype in zip(trees, _DTYPES, strict=True)))
         self.trees, self.n_features = _checked(given, n_features), n_features
         self.n_actions = len(given.ad_starts) - 1
@@ -94,6 +95,14 @@ class ForestScorer(Scorer):
 
 def _checked(trees: Trees, n_features: int) -> Trees:
     """Return the trees if every walk from a root ends in a leaf of its tree, or raise."""
+    n_nodes = len(trees.feature) if trees.feature.ndim == 1 else -1
+    if any(array.shape != (n_nodes,) for array in trees[:5]) or any(
+        array.ndim != 1 or len(array) == 0 or array[0] != 0 for array in trees[5:]
+    ):
+        raise InvalidInput("The arrays of a forest must have a number for each of its nodes.")
+    for name in ("threshold", "value"):
+        if not np.isfinite(getattr(trees, name)).all():
+            raise InvalidInput(f"`{name}` of a forest must be finite.")
     sizes = np.diff(trees.tree_starts)
     place = np.arange(len(trees.feature)) - np.repeat(trees.tree_starts[:-1], sizes)
     room = np.repeat(sizes, sizes)

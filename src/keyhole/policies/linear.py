@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, InvalidInput
+from keyhole.errors import FloatArray, InvalidInput, check_array
 from keyhole.policies.base import Arrays, Scorer, check_contexts
 
 
@@ -17,9 +17,9 @@ class LinearScorer(Scorer):
     """
 
     def __init__(self, weights: ArrayLike, offsets: ArrayLike) -> None:
-        self.weights = np.ascontiguousarray(weights, dtype=np.float64)
-        self.offsets = np.ascontiguousarray(offsets, dtype=np.float64)
-        if self.weights.ndim != 2 or self.offsets.shape != self.weights.shape[:1]:
+        self.weights = check_array(weights, "`weights` of LinearScorer", n_dims=2)
+        self.offsets = check_array(offsets, "`offsets` of LinearScorer", n_dims=1)
+        if self.offsets.shape != self.weights.shape[:1]:
             raise InvalidInput(
                 "weights of LinearScorer must be ads by features, with one offset per ad, got "
                 f"shapes {self.weights.shape} and {self.offsets.shape}."

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from keyhole.errors import InvalidInput, check_choice, check_integer, check_number, check_seed
 from keyhole.kernels.compiled import rare_kernel
 from keyhole.kernels.draw import Draw, start, to_unit, word
+from keyhole.limits import check_memory
 from keyhole.policies.aligning import ALIGNMENTS, align
 from keyhole.policies.base import Arrays
 from keyhole.policies.linear import LinearScorer
@@ -131,6 +132,11 @@ class OnlineRankers:
         self.n_features = check_integer(n_features, "`n_features` of OnlineRankers", at_least=1)
         size = check_integer(reservoir, "`reservoir` of OnlineRankers", at_least=1)
         row_norm = check_number(row_norm, "`row_norm` of OnlineRankers", above=0.0)
+        check_memory(
+            16.0 * self.n_actions * (size + 2) * self.n_features,
+            f"OnlineRankers of {self.n_actions} ads, {self.n_features} features and a `reservoir` "
+            f"of {size}",
+        )
         # Two independent contexts are so far apart, squared.
         self.params = pair_params(loss, l1, l2, curvature=2.0 * row_norm**2)
         self.seed = check_seed(seed)

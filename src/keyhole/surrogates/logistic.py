@@ -3,7 +3,7 @@
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from keyhole.errors import check_integer, check_number
+from keyhole.errors import check_integer, check_top_grade
 from keyhole.kernels.compiled import kernel
 from keyhole.surrogates.base import PartKernel, Surrogate, SurrogateKernel
 from keyhole.surrogates.scalar import sigmoid, softplus
@@ -67,7 +67,7 @@ class Logistic(Surrogate):
     parts: ClassVar[PartKernel | None] = PartKernel(_known, _part)
 
     def __init__(self, max_grade: float = 1.0) -> None:
-        self._max_grade = check_number(max_grade, "`max_grade` of Logistic", above=0.0)
+        self._max_grade = check_top_grade(max_grade, "`max_grade` of Logistic", exponential=False)
 
     @property
     def max_grade(self) -> float:

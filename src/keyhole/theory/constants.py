@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from keyhole.errors import FloatArray, check_choice, check_integer, check_number
+from keyhole.errors import FloatArray, check_choice, check_number, check_seed
+from keyhole.limits import check_length
 from keyhole.surrogates.base import Surrogate
 
 _STARTS = 12
@@ -24,7 +25,7 @@ class _Attack:
     def __init__(self, n_items: int, max_grade: float, max_score: float, seed: int) -> None:
         self.limits = np.repeat([max_score, max_grade, 1.0], n_items).reshape(3, n_items)
         self.limits[0] -= _PROBE
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(check_seed(seed))
 
     def start(self) -> FloatArray:
         """Return scores, grades and a direction: corners of what is allowed, or anything in it."""
@@ -91,7 +92,7 @@ def attained(
     """
     check_choice(constant, "constant", ("lipschitz", "smoothness"))
     check_choice(norm, "norm", _SIZES)
-    n_items = check_integer(n_items, "`n_items`", at_least=1)
+    n_items = check_length(n_items, "`n_items`")
     max_grade = check_number(max_grade, "`max_grade`", at_least=0.0)
     max_score = check_number(max_score, "`max_score`", above=_PROBE)
     size_of = _SIZES[norm]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keyhole.data.bandit.log import BanditLog
-from keyhole.errors import check_choice, check_integer
+from keyhole.errors import check_choice, check_integer, check_seed
 from keyhole.offline.bounds import binomial_trials, clopper_pearson, lower_bound
 from keyhole.offline.estimators import importance_weighted
 from keyhole.offline.target import target_of
@@ -92,7 +92,7 @@ def measure_coverage(
     """
     given = SETTINGS[check_choice(setting, "A setting", SETTINGS)]
     n_logs = check_integer(n_logs, "`n_logs`", at_least=1)
-    numbers = np.random.default_rng(seed)
+    numbers = np.random.default_rng(check_seed(seed))
     contexts = np.zeros((given.n_rows, 0))
     chances, clicks = np.array(given.chances), np.array(given.clicks)
     n_actions = len(chances)

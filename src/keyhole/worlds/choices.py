@@ -7,11 +7,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.contracts import World, WorldKernel
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number
+from keyhole.errors import (
+    FloatArray,
+    IntArray,
+    InvalidInput,
+    check_array,
+    check_integer,
+    check_number,
+)
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import gumbels
+from keyhole.limits import check_length
 
 _CHOICE = 0
+_LARGEST_SPREAD = 600.0
+"""Most by which the logarithms of weights differ: those of smaller numbers do not exist."""
 
 
 class ChoicesParams(NamedTuple):
@@ -76,7 +86,7 @@ class Choices(World):
         skew: float = 0.0,
         weights: ArrayLike | None = None,
     ) -> None:
-        self.n_items = check_integer(n_items, "`n_items` of Choices", at_least=1)
+        self.n_items = check_length(n_items, "`n_items` of Choices")
         self.n_chosen = check_integer(
             n_chosen, "`n_chosen` of Choices", at_least=1, at_most=self.n_items, bound="n_items="
         )
@@ -85,8 +95,10 @@ class Choices(World):
 
     def _weights(self, weights: ArrayLike | None, skew: float) -> FloatArray:
         if weights is None:
+            most = _LARGEST_SPREAD / math.log(max(self.n_items, 2))
+            check_number(skew, "`skew` of Choices", at_least=0.0, at_most=most)
             return np.arange(self.n_items, 0, -1, dtype=np.float64) ** -skew
-        given = np.array(weights, dtype=np.float64)
+        given = check_array(weights, "`weights` of Choices", n_dims=1).copy()
         if given.shape != (self.n_items,) or not bool(((given > 0) & np.isfinite(given)).all()):
             raise InvalidInput(f"`weights` of Choices must be {self.n_items} positive numbers.")
         return given

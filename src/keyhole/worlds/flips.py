@@ -13,9 +13,11 @@ from keyhole.errors import (
     check_integer,
     check_number,
     check_relevance,
+    shown,
 )
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
+from keyhole.limits import check_length
 
 _FLIPS = 0
 
@@ -59,7 +61,7 @@ def binary_truth(truth: ArrayLike | None, n_items: int, n_relevant: int) -> Floa
         return last_relevant(n_items, n_relevant)
     given = check_relevance(truth, "`truth`")
     if given.shape != (n_items,) or not bool(np.isin(given, (0.0, 1.0)).all()):
-        raise InvalidInput(f"`truth` must be {n_items} zeros and ones, got {truth!r}.")
+        raise InvalidInput(f"`truth` must be {n_items} zeros and ones, got {shown(truth)}.")
     return given
 
 
@@ -98,7 +100,7 @@ class Flips(World):
         flip: float = 0.1,
         truth: ArrayLike | None = None,
     ) -> None:
-        self.n_items = check_integer(n_items, "`n_items` of Flips", at_least=1)
+        self.n_items = check_length(n_items, "`n_items` of Flips")
         self.flip = check_number(flip, "`flip` of Flips", at_least=0.0, at_most=1.0)
         n_relevant = a_quarter(self.n_items) if n_relevant is None else n_relevant
         self.truth = binary_truth(truth, self.n_items, n_relevant)

@@ -5,9 +5,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 from numpy.typing import ArrayLike
 
 from keyhole.contracts import World, WorldKernel
-from keyhole.errors import IntArray, check_integer, check_number
+from keyhole.errors import IntArray, check_number
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import normals
+from keyhole.limits import check_length
 from keyhole.worlds.flips import binary_truth
 
 _NOISE = 0
@@ -61,7 +62,7 @@ class Gaussian(World):
         sd: float = 0.3,
         truth: ArrayLike | None = None,
     ) -> None:
-        self.n_items = check_integer(n_items, "`n_items` of Gaussian", at_least=1)
+        self.n_items = check_length(n_items, "`n_items` of Gaussian")
         self.sd = check_number(sd, "`sd` of Gaussian", at_least=0.0)
         n_relevant = max(1, self.n_items // 2) if n_relevant is None else n_relevant
         self.truth = binary_truth(truth, self.n_items, n_relevant)

@@ -30,6 +30,7 @@ from keyhole.kernels.draw import (
     uniforms,
     word,
 )
+from keyhole.limits import check_length
 
 _FEATURES, _ALONG, _QUALITY, _NOISE, _LENGTH = 0, 1, 2, 3, 4
 _WEIGHTS, _MEANS = 8, 9  # of the world, not of a round
@@ -134,13 +135,19 @@ class Separable(World):
         ranker_seed: int = 0,
         grades: ArrayLike | None = None,
     ) -> None:
-        self.n_items = check_integer(n_items, "`n_items` of Separable", at_least=2)
-        self.n_features = check_integer(n_features, "`n_features` of Separable", at_least=1)
+        self.n_features = check_length(n_features, "`n_features` of Separable")
+        self.n_items = check_length(
+            n_items, "`n_items` of Separable", at_least=2, width=2 * self.n_features
+        )
         if grades is None:
             n_grades = check_integer(
-                n_grades, "`n_grades` of Separable", at_least=2, at_most=n_items, bound="n_items="
+                n_grades,
+                "`n_grades` of Separable",
+                at_least=2,
+                at_most=self.n_items,
+                bound="n_items=",
             )
-            grades = np.arange(n_items) * n_grades // n_items
+            grades = np.arange(self.n_items) * n_grades // self.n_items
         self.grades = check_relevance(grades, "`grades` of Separable")
         whole = bool((self.grades == np.floor(self.grades)).all())
         if self.grades.shape != (self.n_items,) or not whole or float(self.grades.max()) > 1000:
@@ -324,12 +331,12 @@ class Graded(World):
         row_norm: float | None = None,
         ranker_seed: int = 0,
     ) -> None:
-        self.n_items = check_integer(n_items, "`n_items` of Graded", at_least=1)
+        self.n_features = check_length(n_features, "`n_features` of Graded")
+        self.n_items = check_length(n_items, "`n_items` of Graded", width=self.n_features)
         self.min_items = check_integer(
             self.n_items if min_items is None else min_items, "`min_items` of Graded",
             at_least=1, at_most=self.n_items, bound="n_items=",
         )  # fmt: skip
-        self.n_features = check_integer(n_features, "`n_features` of Graded", at_least=1)
         grades = check_integer(max_grade, "`max_grade` of Graded", at_least=1, at_most=30)
         self.max_grade, self.is_binary = float(grades), grades == 1
         self.noise = check_number(noise, "`noise` of Graded", at_least=0.0, at_most=1.0)

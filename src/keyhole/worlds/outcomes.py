@@ -58,7 +58,11 @@ class Outcomes(World):
     def __init__(self, outcomes: ArrayLike, probabilities: ArrayLike) -> None:
         self.outcomes = check_relevance(outcomes, "`outcomes`")
         self.probabilities = check_relevance(probabilities, "`probabilities`")
-        if self.outcomes.ndim != 2 or self.probabilities.shape != self.outcomes.shape[:1]:
+        if self.outcomes.ndim != 2 or 0 in self.outcomes.shape:
+            raise InvalidInput(
+                f"`outcomes` must be rows of at least one number, got shape {self.outcomes.shape}."
+            )
+        if self.probabilities.shape != self.outcomes.shape[:1]:
             raise InvalidInput("`probabilities` must hold one number per row of `outcomes`.")
         if abs(float(self.probabilities.sum()) - 1.0) > 1e-9:
             raise InvalidInput(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.contracts import World, WorldKernel
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_relevance
+from keyhole.errors import FloatArray, IntArray, InvalidInput, check_flag, check_relevance
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import shuffled
 
@@ -58,6 +58,30 @@ def largest_norm(features: FloatArray) -> float:
     return float(np.sqrt(squares.max()))
 
 
+def _checked_features(features: ArrayLike) -> FloatArray:
+    """Return features in the precision they are given in, or raise."""
+    try:
+        rows: FloatArray = np.ascontiguousarray(features)
+        usable = rows.ndim == 2 and bool(np.isfinite(rows).all())
+    except (TypeError, ValueError):
+        usable = False
+    if not usable or not np.isrealobj(rows):
+        raise InvalidInput("`features` of Queries must be rows of finite numbers.")
+    return rows
+
+
+def _checked_starts(starts: ArrayLike) -> IntArray:
+    """Return where lists begin as whole numbers, or raise."""
+    try:
+        offsets = np.ascontiguousarray(starts, dtype=np.int64)
+        whole = bool(np.all(offsets == np.asarray(starts)))
+    except (TypeError, ValueError, OverflowError):
+        whole = False
+    if not whole:
+        raise InvalidInput("`starts` of Queries must be a list of whole numbers.")
+    return offsets
+
+
 class Queries(World):
     """Query-document lists in passes over a data set, each pass in another order.
 
@@ -91,11 +115,9 @@ class Queries(World):
         *,
         shuffle: bool = True,
     ) -> None:
-        self.features: FloatArray = np.ascontiguousarray(features)
+        self.features = _checked_features(features)
         grades = check_relevance(relevance)
-        offsets = np.ascontiguousarray(starts, dtype=np.int64)
-        if self.features.ndim != 2 or not bool(np.isfinite(self.features).all()):
-            raise InvalidInput("`features` of Queries must be rows of finite numbers.")
+        offsets = _checked_starts(starts)
         fits = offsets.ndim == 1 and len(offsets) > 1 and offsets[0] == 0
         if not fits or offsets[-1] != len(self.features) or bool((np.diff(offsets) < 1).any()):
             raise InvalidInput(
@@ -106,7 +128,7 @@ class Queries(World):
                 f"`relevance` of Queries must have one grade per document "
                 f"({len(self.features)}), got shape {grades.shape}."
             )
-        self.params = QueriesParams(grades, offsets, bool(shuffle))
+        self.params = QueriesParams(grades, offsets, check_flag(shuffle, "`shuffle` of Queries"))
         self.n_items = int(np.diff(offsets).max())
         self.n_features = self.features.shape[1]
         self.max_grade = float(grades.max())

@@ -6,6 +6,7 @@ from keyhole.contracts import World, WorldKernel
 from keyhole.errors import IntArray, check_integer, check_number
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniform, uniforms_of
+from keyhole.limits import check_length
 from keyhole.worlds.choices import mark_largest
 from keyhole.worlds.flips import a_quarter
 
@@ -61,7 +62,7 @@ class Switching(World):
         period: int = 1000,
         flip: float = 0.1,
     ) -> None:
-        self.n_items = check_integer(n_items, "`n_items` of Switching", at_least=1)
+        self.n_items = check_length(n_items, "`n_items` of Switching")
         n_relevant = a_quarter(self.n_items) if n_relevant is None else n_relevant
         self.params = SwitchingParams(
             check_integer(period, "`period` of Switching", at_least=1),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.contracts import World, WorldKernel
-from keyhole.errors import IntArray, InvalidInput, check_relevance
+from keyhole.errors import IntArray, InvalidInput, check_relevance, shown
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar
 
@@ -59,6 +59,10 @@ class Ratings(World):
                 f"`table` of {type(self).__name__} must have two dimensions and at least one row "
                 f"and column, got shape {values.shape}."
             )
+        if item_names is not None and not (
+            isinstance(item_names, list | tuple) and all(isinstance(n, str) for n in item_names)
+        ):
+            raise InvalidInput(f"`item_names` must be a list of names, got {shown(item_names)}.")
         if item_names is not None and len(item_names) != values.shape[1]:
             raise InvalidInput(
                 f"`item_names` must have one name per column ({values.shape[1]}), "

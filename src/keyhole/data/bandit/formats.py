@@ -152,7 +152,6 @@ def write_open_bandit(
     ``women``, whatever the log is of. Returns the path of the log.
     """
     target = Path(folder) / policy / campaign
-    target.mkdir(parents=True, exist_ok=True)
     n_rows = len(log)
     # The pipeline sorts by time: numbers of one width keep the order of the rows.
     width = len(str(n_rows))

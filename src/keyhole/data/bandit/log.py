@@ -9,6 +9,12 @@ from numpy.typing import ArrayLike
 
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
 
+_LARGEST = 1e75
+"""Weights are rewards over propensities: their fourth powers are numbers yet."""
+_LARGEST_FEATURE = 1e150
+"""The square is a number yet."""
+_ALWAYS_PLAUSIBLE = 10_000
+
 
 class UnusableRow(InvalidInput):
     """A row that no log can have; readers of files say on which line it was."""
@@ -114,8 +120,7 @@ class BanditLog:
         """
         taken, action_names = _numbered(actions, action_names, n_actions)
         if n_actions is None:
-            largest = int(taken.max(initial=0)) + 1
-            n_actions = largest if action_names is None else len(action_names)
+            n_actions = _actions_shown(taken) if action_names is None else len(action_names)
         return cls(
             contexts,  # type: ignore[arg-type]  # converted by the constructor
             taken,
@@ -161,6 +166,21 @@ class BanditLog:
     def name_of(self, action: int) -> str:
         """Return what an action is called."""
         return str(action) if self.action_names is None else self.action_names[action]
+
+
+def _actions_shown(taken: IntArray) -> int:
+    """Return how many actions there are by the largest number among them, if that is plausible.
+
+    Estimates keep a number for each action in each row: one large number must not claim a memory.
+    """
+    n_actions = int(taken.max(initial=0)) + 1
+    if n_actions > max(_ALWAYS_PLAUSIBLE, 10 * len(taken)):
+        raise UnusableRow(
+            int(np.argmax(taken)),
+            f"an action of {n_actions - 1} means {n_actions} actions, far more than rows "
+            f"({len(taken)}): n_actions (keyhole evaluate: --actions) says so if there are",
+        )
+    return n_actions
 
 
 def _numbered(
@@ -245,7 +265,7 @@ def _names(names: Sequence[str] | None, name: str, length: int) -> tuple[str, ..
 
 
 def _check_rows(log: BanditLog) -> None:
-    fair = (log.propensities > 0.0) & (log.propensities <= 1.0)
+    fair = (log.propensities >= 1.0 / _LARGEST) & (log.propensities <= 1.0)
     rules: list[tuple[Any, Callable[[int], str]]] = [
         (
             (log.actions >= 0) & (log.actions < log.n_actions),
@@ -267,14 +287,17 @@ def _check_rows(log: BanditLog) -> None:
             ),
         ),
         (
-            np.isfinite(log.rewards),
-            lambda row: f"a reward must be a finite number, got {log.rewards[row]}",
+            np.abs(log.rewards) <= _LARGEST,
+            lambda row: f"a reward must be a {_size(log.rewards[row], _LARGEST)}",
         ),
         (
-            np.isfinite(log.contexts).all(axis=1),
+            (np.abs(log.contexts) <= _LARGEST_FEATURE).all(axis=1),
             lambda row: (
-                "a context must be finite numbers, got "
-                + str(log.contexts[row][~np.isfinite(log.contexts[row])][0])
+                "a number of a context must be a "
+                + _size(
+                    log.contexts[row][np.argmax(~(np.abs(log.contexts[row]) <= _LARGEST_FEATURE))],
+                    _LARGEST_FEATURE,
+                )
             ),
         ),
     ]
@@ -282,6 +305,12 @@ def _check_rows(log: BanditLog) -> None:
         if not good.all():
             row = int(np.argmin(good))
             raise UnusableRow(row, say(row))
+
+
+def _size(number: float, largest: float) -> str:
+    """Return what a number must be that it is not."""
+    size = f" of a size up to {largest:g}" if np.isfinite(number) else ""
+    return f"finite number{size}, got {number}"
 
 
 def check_rewards_differ(log: BanditLog, purpose: str) -> None:

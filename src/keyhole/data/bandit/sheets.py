@@ -8,7 +8,8 @@ import csv
 import gzip
 import io
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,8 @@ import numpy as np
 from keyhole.data.bandit.log import BanditLog, UnusableRow, is_number
 from keyhole.data.packed import decoded, read_unpacked, readable
 from keyhole.errors import FloatArray, IntArray, InvalidInput, LibraryMissing
-from keyhole.files import write_atomically
+from keyhole.files import read_input, write_atomically
+from keyhole.limits import check_memory, inflation_limit
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,7 +79,7 @@ class Sheet(ABC):
     def whole(self, name: str) -> IntArray:
         """Return a column as integers, or say which cell is none."""
         numbers = self.numbers(name)
-        bad = ~(np.isfinite(numbers) & (numbers == np.floor(numbers)))
+        bad = ~(np.isfinite(numbers) & (numbers == np.floor(numbers)) & (abs(numbers) < 2.0**53))
         if bad.any():
             row = int(np.argmax(bad))
             cell = self.cells(name)[row]
@@ -171,12 +173,21 @@ class CsvFile:
     header: list[str]
 
 
+@contextmanager
+def _readable_cells(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except csv.Error as error:
+        raise InvalidInput(f"{path} must be cells that are readable as CSV: {error}.") from None
+
+
 def open_csv(path: Path | str) -> CsvFile:
     """Return a CSV file, plain or compressed, whose header names each column once."""
     path = Path(path)
     text = read_unpacked(path, "CSV")
     first = io.TextIOWrapper(io.BytesIO(text), "utf-8", errors="replace", newline="")
-    header = [name.strip() for name in next(csv.reader(first), [])]
+    with _readable_cells(path):
+        header = [name.strip() for name in next(csv.reader(first), [])]
     if len(set(header)) != len(header) or not header:
         raise InvalidInput(f"{path} must start with a header that names each column once.")
     return CsvFile(path, text, header)
@@ -187,15 +198,16 @@ def read_sheet(file: CsvFile) -> Sheet:
     path, width, rows, lines = file.path, len(file.header), [], []
     reader = csv.reader(io.StringIO(decoded(path, file.text, "CSV"), newline=""))
     next(reader)
-    for row in reader:
-        if row:
-            rows.append(row)
-            lines.append(reader.line_num)
-            if len(row) != width:
-                raise InvalidInput(
-                    f"{path}, line {reader.line_num}: a row must have {width} cells, as the header "
-                    f"has, got {len(row)}."
-                )
+    with _readable_cells(path):
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+                if len(row) != width:
+                    raise InvalidInput(
+                        f"{path}, line {reader.line_num}: a row must have {width} cells, as the "
+                        f"header has, got {len(row)}."
+                    )
     if not rows:
         raise InvalidInput(f"{path} must have at least one row below its header.")
     columns = (list(cells) for cells in zip(*rows, strict=True))
@@ -267,11 +279,17 @@ def read_parquet(path: Path | str) -> Sheet:
     """Return the table of a Parquet file."""
     pl, path = _polars(), Path(path)
     with readable(path, "Parquet"):
-        content = path.read_bytes()
+        content = read_input(path)
     try:
-        frame = pl.read_parquet(io.BytesIO(content))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+        scanned = pl.scan_parquet(io.BytesIO(content))
+        n_cells = scanned.select(pl.len()).collect().item() * len(scanned.collect_schema())
+        check_memory(8.0 * n_cells, f"{path}, unpacked,", inflation_limit(len(content)))
+        frame = scanned.collect()
+    except InvalidInput:
+        raise
+    # Of Rust's panics Python makes what is no Exception.
+    except (Exception, pl.exceptions.PanicException) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
         raise InvalidInput(f"{path} must be a readable Parquet file: {reason}.") from None
     if not frame.height:
         raise InvalidInput(f"{path} must have at least one row.")

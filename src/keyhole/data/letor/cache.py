@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.data.letor.parse import Options
-from keyhole.errors import InvalidInput
+from keyhole.files import shortened, warn
 
 FORMAT = 2
 """Changes whenever the same text would be stored as something else."""
@@ -81,7 +81,7 @@ def load(folder: Path, name: str) -> tuple[dict[str, Any], int] | None:
 
 
 def store(folder: Path, name: str, arrays: Mapping[str, Any], n_dropped: int) -> None:
-    """Write an entry, in place of a broken one if there is one."""
+    """Write an entry, in place of a broken one if there is one; warn if that cannot be."""
     new = folder / f".new-{uuid.uuid4().hex}"
     try:
         new.mkdir(parents=True)
@@ -100,10 +100,11 @@ def store(folder: Path, name: str, arrays: Mapping[str, Any], n_dropped: int) ->
             manifest.flush()
             os.fsync(manifest.fileno())
         _put(new, folder / name)
-    except OSError as error:
-        raise InvalidInput(
-            f"`cache` must be a folder that can be written, got {str(folder)!r}: {error.strerror}."
-        ) from None
+    except OSError as error:  # it costs time alone: the next process reads the files again
+        warn(
+            f"`cache` must be a folder that can be written, got {shortened(folder)!r}: "
+            f"{error.strerror}."
+        )
     finally:
         shutil.rmtree(new, ignore_errors=True)
 

@@ -12,6 +12,8 @@ import numpy as np
 from keyhole.data.letor import kernels
 from keyhole.data.packed import MARK, TextFile, readable, unpack
 from keyhole.errors import InvalidInput
+from keyhole.files import read_input, shortened
+from keyhole.limits import check_memory
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 
@@ -36,7 +38,7 @@ def raw_bytes(path: Path, kind: str = "LETOR") -> Any:
     with readable(path, kind):
         if path.is_file() and path.stat().st_size:
             return np.asarray(np.memmap(path, np.uint8, mode="r"))
-        return np.frombuffer(path.read_bytes(), np.uint8)
+        return np.frombuffer(read_input(path), np.uint8)
 
 
 def unpacked(path: Path, raw: Any, kind: str = "LETOR") -> Any:
@@ -106,6 +108,7 @@ class Blocks:
         self._file.close()
 
     def _read(self, size: int) -> bytes:
+        check_memory(size, f"The longest query of {shortened(self.path)}")
         read = self._file.read(size)
         self.ended = len(read) < size
         return read

@@ -17,6 +17,7 @@ import numpy as np
 from keyhole.data.letor import kernels
 from keyhole.data.letor.files import quoted
 from keyhole.errors import InvalidInput
+from keyhole.limits import VARIABLE, check_memory
 
 CHUNK_BYTES = 2**20
 _SLOW_NUMBERS = 1024
@@ -121,11 +122,12 @@ def scan(text: Any, run: Any) -> Scan:
 def new_rows(n_rows: int, n_features: int, dtype: Any, path: Path) -> Rows:
     """Allocate the rows of some documents; features start as zeros."""
     try:
+        check_memory(float(n_rows) * n_features * np.dtype(dtype).itemsize, str(path))
         features = np.zeros((n_rows, n_features), dtype)
     except (MemoryError, ValueError):
         raise InvalidInput(
             f"{path} must fit into memory as a table of {n_rows} documents by {n_features} "
-            f"features; iterate_letor reads it in blocks."
+            f"features; iterate_letor reads it in blocks, {VARIABLE} raises the limit."
         ) from None
     integers = (np.empty(n_rows, np.int64) for _ in range(3))
     return Rows(features, np.empty(n_rows), *integers)

@@ -40,7 +40,7 @@ def save_atlas(folder: Path, atlas: Atlas) -> None:
     beside = len(grades) * width * _WIDTH <= _WIDEST
     n_columns, n_rows = (len(grades), 1) if beside else (1, len(grades))
     size = (_WIDTH * width * n_columns + 1.6, (_HEIGHT * len(measures) + 1.0) * n_rows + 1.0)
-    figure = new_figure(max(size[0], 6.4), size[1])
+    figure = new_figure(folder, max(size[0], 6.4), size[1])
     figure.suptitle("What the top k of m items can teach: regret of the best algorithm")
     for index, number in enumerate(grades):
         plot = figure.add_subplot(n_rows, n_columns, index + 1)

@@ -62,7 +62,7 @@ def save_figure(
     n_rows = math.ceil(len(panels) / n_columns)
     beside = _legend_beside(panels)
     width = 5.6 * n_columns + (1.6 if beside else 0.4)
-    figure = new_figure(width, 3.9 * n_rows + 0.3)
+    figure = new_figure(folder, width, 3.9 * n_rows + 0.3)
     figure.suptitle(title, fontsize=12)
     below = [axes.better] if axes.better else []
     if any(len(curve.values) > 1 for panel in panels for curve in panel.curves):

@@ -15,7 +15,7 @@ _MARKS = "|x^odv+*p"
 
 def save_values(folder: Path, name: str, evaluation: Evaluation) -> None:
     """Draw both policies and their difference, each estimate with its bounds, as PNG and SVG."""
-    figure = new_figure(12.4, 4.4)
+    figure = new_figure(folder, 12.4, 4.4)
     compared = f"{evaluation.policy.name} against {evaluation.baseline.name}"
     figure.suptitle(f"{compared}: {evaluation.verdict}", fontsize=12)
     figure.supxlabel(

@@ -11,7 +11,7 @@ from typing import Any
 import keyhole
 from keyhole.contracts import Measure, Ranker, Reveal, World, whole_matrix
 from keyhole.data import read_ratings
-from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.errors import InvalidInput, check_choice, check_integer, check_seed, shown
 from keyhole.files import plain
 from keyhole.game.comparators import best_fixed
 from keyhole.game.play import play
@@ -23,6 +23,7 @@ from keyhole.registry import all_settings, check_options, options_of
 from keyhole.reveals import REVEALS, Top, least_reveal
 from keyhole.worlds import WORLDS, Choices, Ratings, Recorded
 
+_DIGITS = 10
 _FILE_OPTIONS = (
     "threshold", "grades", "n_chosen", "missing", "delimiter", "decimal", "header", "index",
     "in_order",
@@ -171,17 +172,30 @@ def _build_ranker(spec: GameSpec, world: World, judged_by: Measure) -> tuple[Ran
 def _build_reveal(spec: GameSpec, ranker: Ranker) -> Reveal:
     if spec.reveal is None and spec.top is None:
         return least_reveal(ranker.depth, ranker.n_items)
-    kind = "top" if spec.reveal is None else spec.reveal
-    name, _, option = kind.partition(":")
+    name, _, option = ("top" if spec.reveal is None else spec.reveal).partition(":")
+    if name not in REVEALS and option:  # file.py:Class or module:Class
+        name, option = str(spec.reveal), ""
     cls: Any = REVEALS.find(name)
-    if cls is Top:
-        return Top(spec.top if spec.top is not None else ranker.depth)
-    return cls(option) if option else cls()
+    if cls is not Top and spec.top is not None:
+        raise InvalidInput(f"top must be left out with the reveal {name}, got {spec.top}.")
+    takes = list(options_of(cls))
+    if option and not takes:
+        raise InvalidInput(f"reveal {name!r} takes no option, got {option!r} after the colon.")
+    if cls is not Top:
+        return REVEALS.make(name, **({takes[0]: option} if option else {}))
+    if option and spec.top is not None:
+        raise InvalidInput(f"top must be given once, got {spec.top} and {spec.reveal}.")
+    if option and not (option.isascii() and option.isdecimal() and len(option) < _DIGITS):
+        raise InvalidInput(f"reveal must be top or such as top:3, got {shown(spec.reveal)}.")
+    shown_to = ranker.depth if spec.top is None else spec.top
+    return Top(int(option) if option else max(shown_to, 1))
 
 
 def build(spec: GameSpec) -> BuiltGame:
     """Return the objects that a description names, or raise with a sentence."""
     check_integer(spec.rounds, "rounds", at_least=1)
+    check_integer(spec.runs, "`runs`", at_least=1)
+    check_seed(spec.seed)
     world, world_notes = build_world(spec)
     if spec.top is not None:
         check_integer(spec.top, "top", at_least=1, at_most=world.n_items, bound="items=")

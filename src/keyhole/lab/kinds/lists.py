@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -189,7 +190,7 @@ def _build_world(spec: ListSpec) -> tuple[World, str]:
     else:
         known = ["separable", "graded", f"{DATA_PREFIX}FOLDER"]
         check_choice(spec.world, "world of lists (or a list of LETOR files)", known)
-    stamps = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in files)
+    stamps = tuple(path.stat().st_mtime_ns if os.path.exists(path) else 0 for path in files)
     queries, content = _read(tuple(files), stamps)
     return Queries(queries.features, queries.relevance, queries.starts), content
 

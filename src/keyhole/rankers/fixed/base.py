@@ -13,7 +13,8 @@ from keyhole.errors import (
     IntArray,
     InvalidInput,
     check_integer,
-    check_number,
+    check_top_grade,
+    shown,
 )
 from keyhole.kernels.compiled import kernel
 from keyhole.measures import measure as named_measure
@@ -147,7 +148,11 @@ class FixedListRanker(Ranker):
             facts["k"], f"`k` of {name}", at_least=1, at_most=self.n_items, bound="n_items="
         )
         self.measure = named_measure(facts["measure"])
-        self.max_grade = check_number(facts["max_grade"], f"`max_grade` of {name}", above=0.0)
+        self.max_grade = check_top_grade(
+            facts["max_grade"],
+            f"`max_grade` of {name}",
+            exponential=self.measure.exponential_gain,
+        )
         if facts["items"] is not None:
             self.item_names = check_items(facts["items"], f"`items` of {name}", self.n_items)
 
@@ -285,17 +290,18 @@ class FixedListRanker(Ranker):
 
 def check_items(items: Any, name: str, n_items: int | None = None) -> tuple[Item, ...]:
     """Return names of items, all different, or raise."""
-    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
-        raise InvalidInput(f"{name} must be a list of names, got {items!r}.")
+    is_scalar = isinstance(items, np.ndarray) and items.ndim == 0
+    if isinstance(items, str | bytes) or is_scalar or not isinstance(items, Iterable):
+        raise InvalidInput(f"{name} must be a list of names, got {shown(items)}.")
     names = tuple(item.item() if isinstance(item, np.generic) else item for item in items)
     for item in names:
         if isinstance(item, bool) or not isinstance(item, str | int):
-            raise InvalidInput(f"{name} must be strings or whole numbers, got {item!r}.")
+            raise InvalidInput(f"{name} must be strings or whole numbers, got {shown(item)}.")
     if not names or len(set(names)) < len(names):
         twice = next((item for item in names if names.count(item) > 1), None)
         raise InvalidInput(
             f"{name} must be at least one name, all different, got "
-            f"{'none' if not names else f'{twice!r} twice'}."
+            f"{'none' if not names else f'{shown(twice)} twice'}."
         )
     if n_items not in (None, len(names)):
         raise InvalidInput(f"{name} must be n_items={n_items} names, got {len(names)}.")

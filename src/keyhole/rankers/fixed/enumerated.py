@@ -7,12 +7,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from keyhole.contracts import Measure
-from keyhole.errors import IntArray
+from keyhole.errors import IntArray, InvalidInput
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniform
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker
 
 LARGEST_LIST = 7
+_MOST_LISTS = 50_000_000
+"""Lists of grades times rankings that are judged to find the range of a measure: seconds."""
 
 
 def all_rankings(n_items: int) -> IntArray:
@@ -27,6 +29,12 @@ def grades_up_to(max_grade: float) -> list[float]:
 
 def largest_range(measure: Measure, n_items: int, max_grade: float) -> float:
     """Return the most by which two rankings of one list can differ."""
+    n_grades = math.ceil(max_grade) + 1
+    if math.comb(n_grades + n_items - 1, n_items) * math.factorial(n_items) > _MOST_LISTS:
+        raise InvalidInput(
+            f"`max_grade` must be smaller for {n_items} items: all lists of grades are tried to "
+            f"find the range of {measure.label}, got {max_grade:g}."
+        )
     rankings = all_rankings(n_items)
     widest = 0.0
     for grades in itertools.combinations_with_replacement(grades_up_to(max_grade), n_items):

@@ -7,7 +7,7 @@ import numpy as np
 
 from keyhole.bounds import choices, ftpl
 from keyhole.contracts import RankerKernel
-from keyhole.errors import IntArray, InvalidInput, check_choice, check_number
+from keyhole.errors import IntArray, InvalidInput, check_choice, check_flag, check_number
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import (
@@ -90,6 +90,7 @@ class _FullInformation(FixedListRanker):
         self, subroutine: str, rate: float | None, eps_scale: float, spread: float, tight: bool
     ) -> None:
         name = type(self).__name__
+        tight = check_flag(tight, f"`tight` of {name}")
         eps_scale = check_number(eps_scale, f"`eps_scale` of {name}", above=0.0)
         rate = None if rate is None else check_number(rate, f"`rate` of {name}", above=0.0)
         chosen = SUBROUTINES[subroutine]

@@ -8,7 +8,14 @@ import numpy as np
 
 from keyhole.bounds import blocks, choices, ftpl
 from keyhole.contracts import RankerKernel
-from keyhole.errors import IntArray, InvalidInput, check_choice, check_integer, check_number
+from keyhole.errors import (
+    IntArray,
+    InvalidInput,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+)
 from keyhole.kernels.compiled import assemble, kernel, rare_kernel
 from keyhole.kernels.draw import scalar, uniforms_of
 from keyhole.kernels.sorting import sort_descending
@@ -311,12 +318,18 @@ class RTopK(FixedListRanker):
         ]
         check_choice(partition, "`partition` of RTopK", ("random", "fixed"))
         check_choice(rest, "`rest` of RTopK", ("exploit", "random"))
+        tight = check_flag(tight, "`tight` of RTopK")
         self.eps_scale = check_number(eps_scale, "`eps_scale` of RTopK", above=0.0)
         self.problem = TunedFor(
             self.n_items,
             self.k,
             blocks.n_cells(self.n_items, self.k),
-            ftpl.constants(self.measure, self.n_items, self.max_grade, tight=tight),
+            ftpl.constants(
+                self.measure,
+                self.n_items,
+                self.max_grade,
+                tight=tight,
+            ),
             ftpl.largest_gain(self.measure, self.max_grade),
             choices.spread(self.n_items, n_chosen),
         )

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.contracts import Query, Ranker
-from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
+from keyhole.errors import FloatArray, InvalidInput, check_choice, check_flag, check_number
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.kernels.vectors import chain, linear_scores
+from keyhole.limits import check_length, check_memory
 from keyhole.rankers.lists.steps import STEPS, Step, centre, project
 from keyhole.surrogates.base import Surrogate, SurrogateWork, surrogate_work
 
@@ -96,9 +97,7 @@ def step_kernel(name: str, step: str) -> Callable[..., None]:
 
 def centres(name: str, centred: bool, surrogate: Surrogate) -> bool:
     """Return whether features must be centred, which some surrogates do not notice, or raise."""
-    if not isinstance(centred, bool):
-        raise InvalidInput(f"`centred` of {name} must be true or false, got {centred!r}.")
-    return centred and not surrogate.is_shift_invariant
+    return check_flag(centred, f"`centred` of {name}") and not surrogate.is_shift_invariant
 
 
 def step_of(
@@ -121,7 +120,7 @@ def step_of(
         / (row_norm if step == "adagrad" else row_norm**2),
         check_number(power, f"`power` of {name}", at_least=0.0),
         math.inf if radius is None else check_number(radius, f"`radius` of {name}", above=0.0),
-        centred,
+        check_flag(centred, f"`centred` of {name}"),
     )
 
 
@@ -138,8 +137,10 @@ class ContextualRanker(Ranker):
 
     def __init__(self, n_features: int, n_items: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(n_items, seed=seed, run=run)
-        self.n_features = check_integer(
-            n_features, f"`n_features` of {type(self).__name__}", at_least=1
+        self.n_features = check_length(n_features, f"`n_features` of {type(self).__name__}")
+        check_memory(
+            8.0 * self.n_features * self.n_items,
+            f"A list of {self.n_items} documents with {self.n_features} features",
         )
 
     def features_of(self, query: Query) -> FloatArray:

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.contracts import Measure, MeasureParams, RankerKernel
-from keyhole.errors import check_integer, check_number
+from keyhole.errors import check_integer, check_number, check_top_grade
 from keyhole.kernels.compiled import assemble, kernel
+from keyhole.limits import check_memory
 from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists.base import EVERYTHING, ContextualRanker, rank_greedily
 from keyhole.rankers.lists.gradient import by_item, show_greedily
@@ -147,6 +148,7 @@ class _KernelPerceptron(ContextualRanker):
             f"`budget` of {name}, which adds up to {per_mistake} support vectors at a time,",
             at_least=per_mistake,
         )
+        check_memory(8.0 * self.budget * (self.n_features + 2), f"`budget` of {self.budget}")
         self.params = KernelParams(
             self.n_features,
             self.budget,
@@ -235,7 +237,9 @@ vectors at a time, must be an integer of at least 20, got 8.
         name = type(self).__name__
         given = named_measure(measure)
         form, largest = similarity_of(name, similarity, gamma, degree, row_norm)
-        max_grade = check_number(max_grade, f"`max_grade` of {name}", above=0.0)
+        max_grade = check_top_grade(
+            max_grade, f"`max_grade` of {name}", exponential=given.exponential_gain
+        )
         slam = SLAM(measure=given.label)
         best = 1.0 / (4.0 * largest * slam.mistake_scale(self.n_items, max_grade=max_grade))
         rate = best if rate is None else check_number(rate, f"`rate` of {name}", above=0.0)

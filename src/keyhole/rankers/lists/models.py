@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.contracts import Ranker
-from keyhole.errors import FloatArray, InvalidInput, check_choice
+from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
 from keyhole.files import reading_arrays, write_arrays
 from keyhole.kernels.vectors import linear_scores
 from keyhole.rankers.lists.similarity import (
@@ -18,6 +18,9 @@ from keyhole.rankers.lists.similarity import (
     scores_kernel,
     similarity_work,
 )
+
+_HIGHEST_DEGREE = 10**6
+"""A power is computed by as many multiplications: a higher one would take forever."""
 
 
 def model_arrays(ranker: Ranker, state: dict[str, Any]) -> dict[str, NDArray[Any]]:
@@ -53,9 +56,19 @@ class Model(ABC):
     def n_features(self) -> int:
         """The most features that a document may have."""
 
-    @abstractmethod
     def scores(self, features: Any) -> FloatArray:
-        """Return the score of each document of a list."""
+        """Return the score of each document of a list, or raise where one is no finite number."""
+        scores = self._scores(features)
+        if not np.isfinite(scores).all():
+            raise InvalidInput(
+                f"The scores of documents must be finite, got {scores[~np.isfinite(scores)][0]}: "
+                f"the features or the numbers of the model are too large."
+            )
+        return scores
+
+    @abstractmethod
+    def _scores(self, features: Any) -> FloatArray:
+        """Return the score of each document of a list, whatever it may be."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +81,12 @@ class LinearModel(Model):
     def n_features(self) -> int:
         return len(self.weights)
 
-    def scores(self, features: Any) -> FloatArray:
+    def _scores(self, features: Any) -> FloatArray:
         out = np.empty(len(features))
         weights = self.weights[: features.shape[1]]
-        linear_scores(features, weights, weights.astype(np.float32), features[:0], out)
+        with np.errstate(over="ignore"):
+            rounded = weights.astype(np.float32)
+        linear_scores(features, weights, rounded, features[:0], out)
         return out
 
 
@@ -89,7 +104,7 @@ class SimilarityModel(Model):
     def n_features(self) -> int:
         return self.support.shape[1]
 
-    def scores(self, features: Any) -> FloatArray:
+    def _scores(self, features: Any) -> FloatArray:
         n_items, n_features = features.shape
         out = np.empty(n_items)
         scores_kernel(self.similarity)(
@@ -104,18 +119,29 @@ class SimilarityModel(Model):
         return out
 
 
+def _numbers(arrays: dict[str, NDArray[Any]], name: str, n_dims: int) -> FloatArray:
+    """Return finite numbers for one feature at least, or raise."""
+    numbers = np.ascontiguousarray(arrays[name], dtype=np.float64)
+    if arrays[name].ndim != n_dims or (numbers.ndim and numbers.shape[-1] == 0):
+        raise ValueError(f"{name} must have {n_dims} dimensions, got shape {arrays[name].shape}")
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be finite, got {numbers[~np.isfinite(numbers)][0]}")
+    return numbers
+
+
 def load_model(path: Path) -> Model:
     """Return a scorer that :func:`save_model` wrote."""
     with reading_arrays(path, "a model saved by keyhole learn") as arrays:
         minmax = bool(arrays["minmax"])
         if "support" not in arrays:
-            return LinearModel(minmax, np.ascontiguousarray(arrays["weights"], dtype=np.float64))
+            return LinearModel(minmax, _numbers(arrays, "weights", 1))
         similarity = check_choice(str(arrays["kernel"]), "kernel", SIMILARITIES)
-        of_documents = SimilarityParams(float(arrays["gamma"]), int(arrays["degree"]))
-        support, coefficients, norms = (
-            np.ascontiguousarray(arrays[name], dtype=np.float64)
-            for name in ("support", "coefficients", "norms")
+        of_documents = SimilarityParams(
+            check_number(arrays["gamma"].item(), "gamma", above=0.0),
+            check_integer(arrays["degree"].item(), "degree", at_least=1, at_most=_HIGHEST_DEGREE),
         )
-        if support.ndim != 2 or not coefficients.shape == norms.shape == support.shape[:1]:
+        support = _numbers(arrays, "support", 2)
+        coefficients, norms = (_numbers(arrays, name, 1) for name in ("coefficients", "norms"))
+        if not coefficients.shape == norms.shape == support.shape[:1]:
             raise ValueError("a support vector must have one coefficient and one norm")
         return SimilarityModel(minmax, support, coefficients, norms, similarity, of_documents)

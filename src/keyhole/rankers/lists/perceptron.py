@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keyhole.contracts import Measure, MeasureParams, RankerKernel
-from keyhole.errors import InvalidInput, check_number
+from keyhole.errors import InvalidInput, check_flag, check_number, check_top_grade
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.vectors import chain
 from keyhole.measures import measure as named_measure
@@ -86,13 +86,11 @@ class _Perceptron(ContextualRanker):
             linear_init, linear_work, show_greedily, update, rank_greedily, score_list
         )
         self.rate = check_number(rate, f"`rate` of {name}", above=0.0)
-        if not isinstance(by_loss, bool):
-            raise InvalidInput(f"`by_loss` of {name} must be true or false, got {by_loss!r}.")
         self.params = PerceptronParams(
             self.n_features,
             self.rate,
             check_number(power, f"`power` of {name}", at_least=0.0),
-            by_loss,
+            check_flag(by_loss, f"`by_loss` of {name}"),
             chosen.params(self.n_items),
             loss.params(self.n_items),
         )
@@ -158,7 +156,9 @@ class SLAMPerceptron(_Perceptron):
         super().__init__(n_features, n_items, seed=seed, run=run)
         given = named_measure(measure)
         row_norm = check_number(row_norm, "`row_norm` of SLAMPerceptron", above=0.0)
-        max_grade = check_number(max_grade, "`max_grade` of SLAMPerceptron", above=0.0)
+        max_grade = check_top_grade(
+            max_grade, "`max_grade` of SLAMPerceptron", exponential=given.exponential_gain
+        )
         weighted = given if weighted_by is None else named_measure(weighted_by)
         slam = SLAM(measure=weighted.label, margin=margin)
         best = 1.0 / (4.0 * row_norm**2 * slam.mistake_scale(self.n_items, max_grade=max_grade))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.errors import check_choice, check_integer, check_number
+from keyhole.errors import LARGEST_NUMBER, check_choice, check_integer, check_number
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.vectors import linear_scores
 
@@ -68,6 +68,9 @@ def similarity_of(
     row_norm = check_number(row_norm, f"`row_norm` of {name}", above=0.0)
     if similarity == "linear":
         gamma = 1.0
+    if similarity == "polynomial":
+        most = int(math.log(LARGEST_NUMBER) / math.log1p(gamma)) if gamma > 1e-9 else degree
+        check_integer(degree, f"`degree` of {name}, gamma={gamma:g},", at_least=1, at_most=most)
     largest = (1.0 + gamma) ** degree if similarity == "polynomial" else 1.0
     return SimilarityParams(gamma / row_norm**2, degree), largest
 

@@ -1,0 +1,17 @@
+"""A few of the kills of ``python -m bench.kills``, which sends two hundred."""
+
+import random
+import signal
+
+import pytest
+
+from bench.kills import Tally, Victim, attack
+
+
+@pytest.mark.parametrize("name", ["reproduce", "learn"])
+def test_a_command_that_is_killed_goes_on_to_the_same_files(name, tmp_path):
+    tally = Tally()
+    for kind in (signal.SIGINT, signal.SIGKILL):
+        attack(Victim(name, tmp_path), kind, 2, random.Random(kind), tally)
+    assert tally.faults == []
+    assert tally.counts["resumed"] == 2
