@@ -170,12 +170,19 @@ def test_numbers_of_certificates_are_looked_at_before_they_are_computed(files, n
     )
 
 
-@pytest.mark.parametrize("claim", [{"n_items": 10**9}, {"grades": 10**9}, {"k": -1}, {"k": "1"}])
+@pytest.mark.parametrize("claim", [{"n_items": 10**9}, {"k": -1}, {"k": "1"}])
 def test_games_of_certificates_are_looked_at_before_they_are_built(files, claim):
     proof = classify("AP", n_items=3, k=1).certificate()
     proof["game"].update(claim)
     Path("proof.json").write_text(json.dumps(proof))
     assert "proof.json proves nothing: " in error_of("classify", "--check", "proof.json")
+
+
+def test_grades_that_no_list_has_cost_nothing(files):
+    proof = classify("AP", n_items=3, k=1).certificate()
+    proof["game"]["grades"] = 10**9
+    Path("proof.json").write_text(json.dumps(proof))
+    assert invoke("classify", "--check", "proof.json").exit_code == 0  # it has these two as well
 
 
 @pytest.mark.parametrize("content", ["", "[" * 100_000, "{}", "[]", "1" * 5000, '"x"', "\xff"])
