@@ -80,7 +80,7 @@ COMMANDS = {
 CASES = [(command, option) for command, options in COMMANDS.items() for option in options.split()]
 
 
-@pytest.mark.parametrize(("command", "option"), CASES, ids=" ".join)
+@pytest.mark.parametrize(("command", "option"), CASES)
 def test_odd_values_of_every_option_end_in_a_sentence(files, command, option):
     long = ("--passes", "--runs")  # what is large here is asked for, and takes long
     for odd in ODD if option not in long else [odd for odd in ODD if odd != "10000000000"]:
