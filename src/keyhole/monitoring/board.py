@@ -118,7 +118,8 @@ class Board:
         """Return whether an outcome can happen; a list may leave out its last items."""
         if self.measure is None:
             return outcome in self.outcomes
-        return len(outcome) <= self.n_items and set(outcome) <= set(range(self.grades))
+        known = range(self.grades)
+        return len(outcome) <= self.n_items and all(grade in known for grade in outcome)
 
     def action(self, given: Any) -> Any:
         """Return an action as it is written in a certificate."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, InvalidInput, check_integer
+from keyhole.errors import FloatArray, InvalidInput, check_integer, shown
 from keyhole.kernels.compiled import rare_kernel
 from keyhole.policies.base import Arrays, Scorer, check_contexts
 
@@ -73,9 +73,15 @@ class ForestScorer(Scorer):
     """
 
     def __init__(self, trees: Trees | Sequence[ArrayLike], n_features: int) -> None:
-        n_features = check_integer(n_features, "`n_features` of ForestScorer", at_least=0)
-        given = Trees(*(np.asarray(a, dtype) for a, dtype in zip(trees, _DTYPES, strict=True)))
-        self.trees, self.n_features = _checked(given, n_features), n_features
+        self.n_features = check_integer(n_features, "`n_features` of ForestScorer", at_least=0)
+        try:
+            given = Trees(*(np.asarray(a, dtype) for a, dtype in zip(trees, _DTYPES, strict=True)))
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidInput(
+                f"`trees` of ForestScorer must be {len(_DTYPES)} lists of numbers, got "
+                f"{shown(trees)}."
+            ) from None
+        self.trees = _checked(given, self.n_features)
         self.n_actions = len(given.ad_starts) - 1
 
     def scores(self, contexts: ArrayLike) -> FloatArray:
@@ -95,34 +101,40 @@ class ForestScorer(Scorer):
 
 def _checked(trees: Trees, n_features: int) -> Trees:
     """Return the trees if every walk from a root ends in a leaf of its tree, or raise."""
-    n_nodes = len(trees.feature) if trees.feature.ndim == 1 else -1
-    if any(array.shape != (n_nodes,) for array in trees[:5]) or any(
-        array.ndim != 1 or len(array) == 0 or array[0] != 0 for array in trees[5:]
-    ):
-        raise InvalidInput("The arrays of a forest must have a number for each of its nodes.")
-    for name in ("threshold", "value"):
-        if not np.isfinite(getattr(trees, name)).all():
-            raise InvalidInput(f"`{name}` of a forest must be finite.")
+    if not (_are_nodes(trees) and _branches_end(trees, n_features)):
+        raise InvalidInput(
+            "The arrays of a forest must describe trees whose branches end in leaves."
+        )
+    if len(trees.tree_starts) == 1:
+        raise InvalidInput("A forest must have at least one ad that can be chosen.")
+    return trees
+
+
+def _are_nodes(trees: Trees) -> bool:
+    """Return whether the arrays fit each other: nodes to trees, trees to ads."""
+    nodes = (trees.feature, trees.threshold, trees.left, trees.right, trees.value)
+    if any(array.ndim != 1 for array in trees) or len({len(array) for array in nodes}) != 1:
+        return False
+    sound = bool(np.isfinite(trees.threshold).all() and np.isfinite(trees.value).all())
+    for starts, n_parts, least in (
+        (trees.tree_starts, len(trees.feature), 1), (trees.ad_starts, len(trees.tree_starts) - 1, 0)
+    ):  # fmt: skip
+        fits = len(starts) > 0 and starts[0] == 0 and starts[-1] == n_parts
+        sound = sound and bool(fits) and bool((np.diff(starts) >= least).all())
+    return sound
+
+
+def _branches_end(trees: Trees, n_features: int) -> bool:
+    """Return whether children come after their parents, within their tree, by a known feature."""
     sizes = np.diff(trees.tree_starts)
     place = np.arange(len(trees.feature)) - np.repeat(trees.tree_starts[:-1], sizes)
     room = np.repeat(sizes, sizes)
     inner = trees.feature != _LEAF
-    sound = bool((sizes > 0).all()) and len(room) == len(trees.feature)
-    for child in (trees.left[inner], trees.right[inner]) if sound else ():
-        sound = sound and bool(((child > place[inner]) & (child < room[inner])).all())
     features = trees.feature[inner]
-    sound = sound and bool(((features >= 0) & (features < n_features)).all())
-    bounds = trees.ad_starts
-    sound = (
-        sound and bounds[0] == 0 and bounds[-1] == len(sizes) and bool((np.diff(bounds) >= 0).all())
-    )
-    if not sound:
-        raise InvalidInput(
-            "The arrays of a forest must describe trees whose branches end in leaves."
-        )
-    if len(sizes) == 0:
-        raise InvalidInput("A forest must have at least one ad that can be chosen.")
-    return trees
+    sound = bool(((features >= 0) & (features < n_features)).all())
+    for child in (trees.left[inner], trees.right[inner]):
+        sound = sound and bool(((child > place[inner]) & (child < room[inner])).all())
+    return sound
 
 
 def join_forests(forests: list[Any | None], n_features: int) -> ForestScorer:
