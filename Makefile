@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: help run test check format bench battery numbers mutants lock clean
+.PHONY: help run test check format bench battery numbers mutants fuzz sbom lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ numbers: $(VENV)/installed ## Measure every quoted number again, from an empty c
 
 mutants: $(VENV)/installed ## Wrong changes of the code, and which of them no test notices (takes hours; resumes)
 	$(BIN)/python -m bench.mutants $(MUTANTS)
+
+fuzz: $(VENV)/installed ## Attacks by number, 20,000 of them (takes minutes); FUZZ="--cases 2000 --seed 7"
+	$(BIN)/python -m bench.fuzz $(FUZZ)
 
 lock: $(VENV)/installed ## Pin the newest versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv
