@@ -61,7 +61,11 @@ def area_of(seed: int, number: int) -> str:
 def judge(seed: int, number: int) -> Report:
     """Make one attack, a function of seed and number alone, and report."""
     area = area_of(seed, number)
-    attack = AREAS[area].draw(random.Random(f"case {seed} {number}"))
+    return made(number, area, AREAS[area].draw(random.Random(f"case {seed} {number}")))
+
+
+def made(number: int, area: str, attack: Attack) -> Report:
+    """Make an attack in an empty folder, and report."""
     folder, before = _folder(), Path.cwd()
     scene, start = Scene(folder), time.perf_counter()
     os.chdir(folder)

@@ -12,6 +12,7 @@ import os
 import shlex
 import sys
 import traceback
+import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -263,7 +264,7 @@ def what_is_broken(name: str, content: bytes) -> str | None:
         if not content:
             return "it is empty"
         return reader(content) if reader else None
-    except (ValueError, KeyError, OSError, EOFError, zlib.error) as error:
+    except (ValueError, KeyError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         return f"{type(error).__name__}: {error}"
 
 
