@@ -1,8 +1,8 @@
 """``python -m bench.sbom``: a bill of what is installed, and the licence of each part.
 
-Writes ``out/sbom.json`` (CycloneDX) and ``docs/licences.md``. Both follow from the lock file and from
-what the installed packages say about themselves: the standard library reads it, and a
-generator would bring more packages than it lists trouble with.
+Writes ``out/sbom.json`` (CycloneDX) and ``docs/licences.md``. Both follow from the lock file and
+from what the installed packages say about themselves, which the standard library reads: a tool for
+it would bring a dozen packages, each of them one more to trust.
 """
 
 import json
@@ -22,7 +22,7 @@ _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)(?: ; ([^\\]+?))? *\\?$")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _OF_CLASSIFIERS = "License :: OSI Approved :: "
 
-NOT_ON_EVERY_SYSTEM = {"colorama": "BSD-3-Clause", "tzdata": "Apache-2.0", "pywin32": "PSF-2.0"}
+NOT_ON_EVERY_SYSTEM = {"colorama": "BSD-3-Clause", "tzdata": "Apache-2.0"}
 """Licences of what the lock installs on other systems only, where it cannot be asked."""
 
 
@@ -115,7 +115,9 @@ def bill(lock: Sequence[Pin], version: str) -> dict[str, Any]:
             }
         },
         "components": [_component(pin, said[pin.name]) for pin in here],
-        "dependencies": [{"ref": own, "dependsOn": [f"pkg:pypi/{p.name}@{p.version}" for p in here]}],
+        "dependencies": [
+            {"ref": own, "dependsOn": [f"pkg:pypi/{pin.name}@{pin.version}" for pin in here]}
+        ],
     }  # fmt: skip
 
 
@@ -126,9 +128,9 @@ def licences_page(lock: Sequence[Pin]) -> str:
         "# Licences of what Keyhole is developed and run with",
         "",
         "Keyhole itself is under the Apache License 2.0. This page lists every package of",
-        "`requirements.lock` with the licence that it states; `make sbom` writes it again, and a test",
-        "compares it with the lock. NumPy and Numba (with llvmlite) are all that the core needs; the",
-        "other packages come with the extras and with the tools of development.",
+        "`requirements.lock` with the licence that it states; `make sbom` writes it again, and a",
+        "test compares it with the lock. NumPy and Numba (with llvmlite) are all that the core",
+        "needs; the others come with the extras and with the tools of development.",
         "",
         "| package | version | licence |",
         "|---|---|---|",

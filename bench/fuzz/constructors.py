@@ -119,11 +119,12 @@ def _wrong_number(
     chance: random.Random, noun: str, known: dict[str, Any], given: dict[str, Any]
 ) -> tuple[str, str]:
     """Give what is no number for an option that takes one, and return label and kind."""
+    sizes = ("n_items", "n_features", "n_actions", "action", "k", "rate", "seed", "run")
     numeric = [
-        n for n, default in known.items()
-        if n in ("n_items", "n_features", "n_actions", "action", "k", "rate", "gamma", "seed", "run")
-        or (isinstance(default, int | float) and not isinstance(default, bool))
-    ]  # fmt: skip
+        name
+        for name, default in known.items()
+        if name in sizes or (isinstance(default, int | float) and not isinstance(default, bool))
+    ]
     if not numeric:
         return GOOD, f"good {noun}"
     option = chance.choice(numeric)

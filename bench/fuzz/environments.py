@@ -30,12 +30,13 @@ _NOT_A_FOLDER = os.path.join("train.txt", "folder")
 SURROUNDINGS: tuple[dict[str, str | None], ...] = (
     {"COLUMNS": "0"}, {"COLUMNS": "1"}, {"COLUMNS": "20"}, {"COLUMNS": "-5"}, {"COLUMNS": "x"},
     {"COLUMNS": "99999999"}, {"LINES": "0"}, {"TERM": "dumb"}, {"TERM": ""}, {"TERM": None},
-    {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"LC_ALL": "POSIX", "LANG": None}, {"LC_ALL": "nowhere.UTF-8"},
-    {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"}, {"PYTHONIOENCODING": "cp1252"},
-    {"PYTHONIOENCODING": "ascii", "COLUMNS": "20"}, {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"},
-    {"HOME": None}, {"HOME": "missing"}, {"HOME": _NOT_A_FOLDER, "NUMBA_CACHE_DIR": _NOT_A_FOLDER},
-    {"TMPDIR": "missing"}, {"TMPDIR": _NOT_A_FOLDER}, {"MPLCONFIGDIR": _NOT_A_FOLDER},
-    {"PYTHONDONTWRITEBYTECODE": "1"}, {"PYTHONHASHSEED": "7"}, {"KEYHOLE_MEMORY_LIMIT": "8G"},
+    {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"LC_ALL": "POSIX", "LANG": None},
+    {"LC_ALL": "nowhere.UTF-8"}, {"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "latin-1"},
+    {"PYTHONIOENCODING": "cp1252"}, {"PYTHONIOENCODING": "ascii", "COLUMNS": "20"},
+    {"NO_COLOR": "1"}, {"FORCE_COLOR": "1"}, {"HOME": None}, {"HOME": "missing"},
+    {"HOME": _NOT_A_FOLDER, "NUMBA_CACHE_DIR": _NOT_A_FOLDER}, {"TMPDIR": "missing"},
+    {"TMPDIR": _NOT_A_FOLDER}, {"MPLCONFIGDIR": _NOT_A_FOLDER}, {"PYTHONDONTWRITEBYTECODE": "1"},
+    {"PYTHONHASHSEED": "7"}, {"KEYHOLE_MEMORY_LIMIT": "8G"},
 )  # fmt: skip
 """Variables under which every good line must work."""
 
@@ -72,7 +73,8 @@ def draw(chance: random.Random) -> Attack:
     """Return a good command line in surroundings that are not what it is used to."""
     words = shlex.split(chance.choice(LINES))
     attack = chance.random()
-    label, options, told = GOOD, {}, ""
+    label, told = GOOD, ""
+    options: dict[str, Any] = {}
     stream: Callable[[], Any] | None = None
     if attack < 0.6:
         around = chance.choice(SURROUNDINGS)

@@ -216,7 +216,7 @@ def _hurt_arrays(chance: random.Random, content: bytes) -> tuple[str, str, bytes
             return ANY, "other bytes in an archive", values.flipped(chance, content)
 
 
-def _instead(chance: random.Random, scene: Scene, path: Path) -> tuple[str, str]:
+def _instead(chance: random.Random, path: Path) -> tuple[str, str]:
     """Put something in a file's place that is no file; return it, in words."""
     match chance.randrange(4):
         case 0:
@@ -242,7 +242,7 @@ def draw(chance: random.Random) -> Attack:
     def act(scene: Scene) -> None:
         line, place, wanted, of_what = list(COMMANDS.get(name, [])), name, label, kind
         if replaced:
-            place, of_what = _instead(chance, scene, scene.folder / name)
+            place, of_what = _instead(chance, scene.folder / name)
             wanted, line = BAD, [place if part == name else part for part in line]
         else:
             scene.write(name, content)

@@ -46,6 +46,12 @@ def _set(array: Any, chance: random.Random, value: Any) -> Any:
     return changed
 
 
+def _replaced(log: Log, name: str, value: Any) -> Log:
+    """Return a log with something else in one of its fields."""
+    fields: dict[str, Any] = {name: value}
+    return log._replace(**fields)
+
+
 def _rankings(chance: random.Random, log: Log) -> tuple[str, str, Log]:
     wrong = chance.choice((10**9, -5 * 10**6, 2**62, -1, 5, 6, -(2**63)))
     return (
@@ -119,8 +125,8 @@ def _disorder(chance: random.Random, log: Log) -> tuple[str, str, Log]:
 def _lengths(chance: random.Random, log: Log) -> tuple[str, str, Log]:
     name = chance.choice(("rounds", "explored", "propensities", "rankings", "values"))
     array = getattr(log, name)
-    cut = chance.choice((array[:-1], array[:0], np.tile(array, 2), array[:, None]))
-    return BAD, "arrays of a log that do not fit", log._replace(**{name: cut})
+    cut: Any = chance.choice((array[:-1], array[:0], np.tile(array, 2), array[:, None]))
+    return BAD, "arrays of a log that do not fit", _replaced(log, name, cut)
 
 
 def _features(chance: random.Random, log: Log) -> tuple[str, str, Log]:
@@ -142,23 +148,23 @@ def _huge_features(chance: random.Random, log: Log) -> tuple[str, str, Log]:
 
 def _kinds(chance: random.Random, log: Log) -> tuple[str, str, Log]:
     name = chance.choice(Log._fields)
-    given = getattr(log, name)
+    given: Any = getattr(log, name)
     dtype = chance.choice(("f4", "f8", "i4", "U5", "c16", "O", "u8", ">i8", "f2"))
     return (
         ANY,
         "arrays of a log of other kinds",
-        log._replace(**{name: np.asarray(given).astype(dtype)}),
+        _replaced(log, name, np.asarray(given).astype(dtype)),
     )
 
 
 def _anything(chance: random.Random, log: Log) -> tuple[str, str, Log]:
     name = chance.choice(Log._fields)
-    return ANY, "anything in a log", log._replace(**{name: values.value(chance)})
+    return ANY, "anything in a log", _replaced(log, name, values.value(chance))
 
 
 def _source(chance: random.Random, log: Log) -> tuple[str, str, Log]:
-    wrong = chance.choice((-1, 2**63, 2**64, "x", None, 1.5, np.nan))
-    return BAD, "seed or run of a log", log._replace(**{chance.choice(("seed", "run")): wrong})
+    wrong: Any = chance.choice((-1, 2**63, 2**64, "x", None, 1.5, np.nan))
+    return BAD, "seed or run of a log", _replaced(log, chance.choice(("seed", "run")), wrong)
 
 
 def _nothing(chance: random.Random, log: Log) -> tuple[str, str, Log]:

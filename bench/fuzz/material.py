@@ -9,7 +9,7 @@ import random
 import tempfile
 import zipfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,7 @@ _MAKERS: dict[str, Callable[[], bytes]] = {
     "ratings.csv": _ratings,
     "log.csv": lambda: _written("log.csv", lambda path: write_bandit_csv(_bandit(), path)),
     "log.csv.gz": lambda: _written("log.csv.gz", lambda path: write_bandit_csv(_bandit(), path)),
-    "log.parquet": lambda: _written("l.parquet", lambda path: write_bandit_parquet(_bandit(), path)),
+    "log.parquet": lambda: _written("l.parquet", partial(write_bandit_parquet, _bandit())),
     "open.csv": _open_bandit,
     "model.npz": lambda: _written("m.npz", _model("contextual-rtopk")),
     "kernel.npz": lambda: _written("k.npz", _model("kernel-slam")),

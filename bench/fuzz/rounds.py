@@ -112,7 +112,7 @@ def _any_feedback(
     """Feedback of any shape and size."""
     shown = chance.choice(seen)
     n = len(shown.ranking)
-    answer = chance.choice(
+    answer: Any = chance.choice(
         (
             [values.real(chance) for _ in range(n)],
             [values.real(chance) for _ in range(chance.randint(0, 7))],
@@ -237,7 +237,7 @@ def _text(scene: Scene, made: Ranker, seen: list[Impression], chance: random.Ran
 
 def _other_items(scene: Scene, made: Ranker, seen: list[Impression], chance: random.Random) -> None:
     """Items come and go, and late answers find theirs."""
-    names = chance.choice(
+    names: Any = chance.choice(
         (list("bcdef"), list("edcba"), list("abc"), list("vwxyz"), [4, 3, 2, 1, 0], list(range(5)),
          values.value(chance), ["a", "a"], [1.5], [None])
     )  # fmt: skip
@@ -247,7 +247,7 @@ def _other_items(scene: Scene, made: Ranker, seen: list[Impression], chance: ran
         shown = chance.choice(seen)
         answer = answer_of(made, shown, chance)
         scene.attempt("late answer to it", lambda: other.update(shown, answer), kind="with_items")
-        scene.attempt("rank", lambda: other.rank(), kind="with_items")
+        scene.attempt("rank", other.rank, kind="with_items")
 
 
 _STEPS: tuple[Step, ...] = (

@@ -59,11 +59,10 @@ class Failure:
 def where_raised(error: BaseException) -> str:
     """Return the last place within the package that an exception passed."""
     place = "outside of the package"
-    for frame, line in traceback.walk_tb(error.__traceback__):
+    for frame, _ in traceback.walk_tb(error.__traceback__):
         path = Path(frame.f_code.co_filename)
         if path.is_relative_to(_PACKAGE):
             place = f"{path.relative_to(_PACKAGE).as_posix()}:{frame.f_code.co_name}"
-            _ = line
     return place
 
 
@@ -246,9 +245,10 @@ class Scene:
                 continue
             if any(part.startswith(".") for part in Path(name).parts):
                 self.fail("a temporary file is left", name)
-            elif self._inputs.get(name) != (content := path.read_bytes()):
-                if why := what_is_broken(path.name, content):
-                    self.fail(f"a file is half-written: {path.suffix}", f"{name}: {why}")
+            elif self._inputs.get(name) != (content := path.read_bytes()) and (
+                why := what_is_broken(path.name, content)
+            ):
+                self.fail(f"a file is half-written: {path.suffix}", f"{name}: {why}")
 
 
 def _content(stream: Any) -> str:

@@ -9,6 +9,7 @@ from bench.fuzz import values
 from bench.fuzz.rounds import answer_of, cast, play_some, query_of
 from bench.fuzz.scene import ANY, BAD, GOOD, Attack, Scene
 from keyhole import load
+from keyhole.contracts import Ranker
 from keyhole.files import write_arrays
 from keyhole.rankers import RANKERS
 
@@ -95,15 +96,19 @@ def draw(chance: random.Random) -> Attack:
                 return
             scene.watch(made, name)
         for _ in range(3):
-            query = query_of(made, chance)
-            shown = scene.attempt("rank", lambda query=query: made.rank(query), kind=kind)
-            if shown is None:
-                return
-            answer = answer_of(made, shown, chance)
-            scene.attempt("update", lambda: made.update(shown, answer), kind=kind)  # noqa: B023
-        scene.attempt("best", lambda: made.best(query_of(made, chance)), kind=kind)
+            _play_on(scene, made, chance, kind)
 
     return Attack(what, act)
+
+
+def _play_on(scene: Scene, made: Ranker, chance: random.Random, kind: str) -> None:
+    """Go on with whatever state a ranker has."""
+    query = query_of(made, chance)
+    shown = scene.attempt("rank", lambda: made.rank(query), kind=kind)
+    if shown is not None:
+        answer = answer_of(made, shown, chance)
+        scene.attempt("update", lambda: made.update(shown, answer), kind=kind)
+        scene.attempt("best", lambda: made.best(query), kind=kind)
 
 
 def _through_a_file(scene: Scene, state: dict[str, Any], label: str, kind: str) -> Any:

@@ -1,4 +1,4 @@
-"""Values that attacks are made of: numbers at the ends of their ranges, wrong types, broken text."""
+"""What attacks are made of: numbers at the ends of their ranges, wrong types, broken text."""
 
 import math
 import random
@@ -16,7 +16,7 @@ WORDS = (
     "", " ", "x", "1", "nan", "inf", "-1", "1e999", "None", "true", "DCG", "NDCG@10", "NDCG@0",
     "NDCG@99999999999999999999", "rtopk", "ftpl", "kl", "random", "\x00", "a\nb", "é", "\ud800",
     "../..", "x" * 3000, "os:system", "keyhole:RTopK", "keyhole.rankers:Nothing", "no.py:Class",
-    "%s%n", "{0}", "`n`", "[red]", "1_0", "０",
+    "%s%n", "{0}", "`n`", "[red]", "1_0", "\uff10",
 )  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def refusal_is_no_sentence(seed: int, number: int) -> Report:
 def bad_state_is_taken(seed: int, number: int) -> Report:
     def act(scene: Scene) -> None:
         ranker = FTPL(3)
-        with mock.patch.object(Ranker, "load_state_dict", lambda self, arrays: self):
+        with mock.patch.object(Ranker, "load_state_dict", lambda self, _: self):
             scene.attempt("load", lambda: ranker.load_state_dict({}), "bad", "planted")
 
     return _report(number, act)
@@ -129,15 +129,15 @@ def temporary_file_is_left(seed: int, number: int) -> Report:
 
 
 def hangs(seed: int, number: int) -> Report:
-    return _report(number, lambda scene: time.sleep(60) if number == 1 else None)
+    return _report(number, lambda _: time.sleep(60) if number == 1 else None)
 
 
 def crashes(seed: int, number: int) -> Report:
-    return _report(number, lambda scene: ctypes.string_at(0) if number == 1 else None)
+    return _report(number, lambda _: ctypes.string_at(0) if number == 1 else None)
 
 
 def exits(seed: int, number: int) -> Report:
-    return _report(number, lambda scene: os._exit(7) if number == 1 else None)
+    return _report(number, lambda _: os._exit(7) if number == 1 else None)
 
 
 def attack_is_wrong(seed: int, number: int) -> Report:
