@@ -72,6 +72,11 @@ def warm() -> None:
 
 # --------------------------------------------------------------------------- attacks
 
+
+def _as_it_is(given: Any) -> Any:
+    return given
+
+
 Step = Callable[[Scene, Ranker, list[Impression], random.Random], None]
 
 
@@ -120,8 +125,8 @@ def _any_feedback(
             values.value(chance),
         )
     )
-    given = Feedback(answer) if chance.random() < 0.3 else answer
-    scene.attempt(f"feedback {given!r}", lambda: made.update(shown, given), kind="feedback")
+    wrap = Feedback if chance.random() < 0.3 else _as_it_is
+    scene.attempt(f"feedback {answer!r}", lambda: made.update(shown, wrap(answer)), kind="feedback")
 
 
 def _bad_feedback(
@@ -170,15 +175,21 @@ def _made_by_hand(
             ("any ranking", {"ranking": values.array(chance, n)}, ANY),
             ("any thing", {chance.choice(("ranking", "query", "propensity", "explored")):
                            values.value(chance)}, ANY),
-            ("another list", {"query": Query(n + 3, None)}, ANY),
-            ("n_items that lies", {"query": replace(shown.query, n_items=2**40)}, BAD),
+            ("another list", {"query": (n + 3, None, None)}, ANY),
+            ("n_items that lies", {"query": (2**40, shown.query.features, None)}, BAD),
         )
     )  # fmt: skip
-    given = replace(shown, **changed)
     answer = answer_of(made, shown, chance)
-    scene.attempt(
-        f"impression {given!r}, {answer}", lambda: made.update(given, answer), label, kind
-    )
+
+    def update() -> None:
+        """Make the impression too: it may be refused as soon as it is made."""
+        fields: dict[str, Any] = {
+            name: Query(*value) if name == "query" and isinstance(value, tuple) else value
+            for name, value in changed.items()
+        }
+        made.update(replace(shown, **fields), answer)
+
+    scene.attempt(f"impression with {changed!r}, {answer}", update, label, kind)
 
 
 def _features(scene: Scene, made: Ranker, seen: list[Impression], chance: random.Random) -> None:
@@ -197,16 +208,16 @@ def _features(scene: Scene, made: Ranker, seen: list[Impression], chance: random
             table = values.array(chance, n)
         case 3:
             table = values.value(chance)
-    query = Query(n, table)
     label = ANY
     if made.n_features and isinstance(table, np.ndarray) and table.shape == (n, N_FEATURES):
         label = ANY if table.dtype.kind != "f" or bool(np.isfinite(table).all()) else BAD
     kind = "features that are not finite" if label == BAD else "features"
-    shown = scene.attempt(f"rank {query!r}", lambda: made.rank(query), label, kind)
+    what = f"rank {n} items of features {table!r}"
+    shown = scene.attempt(what, lambda: made.rank(Query(n, table)), label, kind)
     if shown is not None:
         answer = [1.0] * len(shown.ranking)
         scene.attempt("update of it", lambda: made.update(shown, answer), kind="huge features")
-        scene.attempt("best of it", lambda: made.best(query), kind="huge features")
+        scene.attempt("best of it", lambda: made.best(Query(n, table)), kind="huge features")
 
 
 def _of_another(scene: Scene, made: Ranker, seen: list[Impression], chance: random.Random) -> None:
