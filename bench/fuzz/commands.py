@@ -227,6 +227,8 @@ _SETS = (
     "ranker.row_norm=1e-300", "ranker.mix=1", "ranker.power=1e300", "world.truth=[1,0,0,1]",
     "ranker.radius=1e-9",
 )  # fmt: skip
+_LIKELY = ("1", "2", "3", "4", "5", "0.5", "0.9", "0.99") * 2
+"""Numbers that many options take: not all that is strange is refused at once."""
 _LONG_WORK = ("--rounds", "--passes", "--runs")
 _NUMERIC = (
     "--items", "--top", "--seed", "--threshold", "--grades", "--confidence", "--floor", "--clip",
@@ -264,7 +266,7 @@ def _value_for(option: str, chance: random.Random) -> str:
     if option in _LONG_WORK:  # a large number of these is much work, not an attack
         return chance.choice(("0", "-1", "1", "3", "x", "", "1.5", "nan", "99999999999999999999"))
     if option in _NUMERIC:
-        return chance.choice(_NUMBERS)
+        return chance.choice((*_NUMBERS, *_LIKELY))
     if option in _PATHS:
         return chance.choice(_FILES)
     if option == "--set":
@@ -275,7 +277,7 @@ def _value_for(option: str, chance: random.Random) -> str:
 def mutated(chance: random.Random, words: list[str]) -> list[str]:
     """Return a line of which some words have become others."""
     words = list(words)
-    for _ in range(chance.choice((1, 1, 2, 3))):
+    for _ in range(chance.choice((1, 1, 1, 1, 2, 3))):
         place = chance.randrange(len(words)) if words else 0
         options = [n for n, word in enumerate(words[:-1]) if word.startswith("--")]
         match chance.randrange(8):
@@ -301,7 +303,7 @@ def mutated(chance: random.Random, words: list[str]) -> list[str]:
 def draw(chance: random.Random) -> Attack:
     """Return one command line, one of a hundred run in a process of its own."""
     attack = chance.random()
-    if attack < 0.12:
+    if attack < 0.2:
         label, words = GOOD, shlex.split(chance.choice(GOOD_LINES))
     elif attack < 0.4:
         label, words = BAD, shlex.split(chance.choice(BAD_LINES))

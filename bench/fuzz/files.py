@@ -127,7 +127,7 @@ def hurt(chance: random.Random, name: str, content: bytes) -> tuple[str, str, by
     attack = chance.random()
     if attack < 0.08:
         return GOOD, "a good file", content
-    if attack < 0.12:
+    if attack < 0.1:
         return BAD, "an empty file", b""
     if attack < 0.22 and _packed(name):
         return BAD, "a packed file cut off", content[: chance.randrange(1, len(content) - 4)]
@@ -139,6 +139,8 @@ def hurt(chance: random.Random, name: str, content: bytes) -> tuple[str, str, by
             "a file that inflates to a hundred times",
             material.bomb(name.rpartition(".")[2]),
         )
+    if not _packed(name) and attack < 0.55:
+        return ANY, "other digits in a file", values.renumbered(chance, content)
     if not _packed(name) and attack < 0.85:
         text = content.decode("utf-8", "replace")
         return (
@@ -158,7 +160,10 @@ def _hurt_arrays(chance: random.Random, content: bytes) -> tuple[str, str, bytes
     name = chance.choice([*parts])
     bare = name.removesuffix(".npy")
     array = np.load(io.BytesIO(parts[name]), allow_pickle=False)
-    match chance.randrange(11):
+    match chance.randrange(14):
+        case 11 | 12 | 13 if array.dtype.kind == "f":
+            scale = chance.choice((0.5, 2.0, -1.0, 1e-300, 1e9, 1e150, 0.0))
+            return ANY, "other numbers in a file", material.with_array(content, bare, array * scale)
         case 0:
             return (
                 BAD,

@@ -208,7 +208,7 @@ class Scene:
             if label == GOOD:
                 self.fail(f"good input was refused: {kind}", f"{what}\n{told}")
             sentences = [line for line in told.splitlines() if line.startswith("Error: ")]
-            if len(sentences) != 1 and not any(word in told for word in _OF_TYPER):
+            if len(sentences) != 1 and not any(word in told + printed for word in _OF_TYPER):
                 self.fail(f"a refusal is not one sentence: {kind}", f"{what}\n{told}")
         else:
             self.fail(f"exit code {code}: {kind}", f"{what}\n{told}")

@@ -150,6 +150,15 @@ def reworded(chance: random.Random, text: str) -> str:
     return "".join(words)
 
 
+def renumbered(chance: random.Random, content: bytes) -> bytes:
+    """Return text of which a few digits have become others: it can mostly be read still."""
+    changed = bytearray(content)
+    places = [place for place, byte in enumerate(changed) if byte in b"0123456789"]
+    for _ in range(chance.choice((1, 1, 2, 5))):
+        changed[chance.choice(places)] = ord(str(chance.randrange(10)))
+    return bytes(changed)
+
+
 def _split(text: str) -> list[str]:
     """Return the words of a text and what is between them."""
     words, current, kind = [], "", None

@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,11 @@ class _Worker:
     since: float = 0.0
     is_ready: bool = False
 
+    @property
+    def seconds(self) -> float:
+        """How long it has been at its case."""
+        return time.monotonic() - self.since
+
     def give(self, seed: int, number: int) -> None:
         self.number, self.since = number, time.monotonic()
         self.pipe.send((seed, number))
@@ -101,91 +106,84 @@ class Workers:
 
     def run(self, seed: int, numbers: Iterable[int]) -> Iterator[Report]:
         """Judge cases, and give a report on each as it comes."""
-        waiting, again = iter(numbers), list[int]()
-        tried_twice: set[int] = set()
+        self._seed, self._waiting = seed, iter(numbers)
+        self._again, self._were_late = list[int](), set[int]()
         with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
-            folder = Path(name)
-            workers = [self._start(folder) for _ in range(self.jobs)]
+            self._folder = Path(name)
+            self._workers = [self._start() for _ in range(self.jobs)]
             try:
-                while workers:
-                    self._feed(workers, seed, waiting, again)
-                    ready = wait([worker.pipe for worker in workers], timeout=0.2)
-                    for worker in list(workers):
-                        report = self._news(worker, seed, worker.pipe in ready, folder)
-                        if worker.process.exitcode is not None or report is _HANGS:
-                            workers.remove(worker)
-                            number, since = worker.number, worker.since
-                            if report is _HANGS:
-                                os.kill(worker.process.pid, _WHERE)
-                                time.sleep(0.3)
-                            worker.stop()
-                            workers.append(self._start(folder))
-                            if report is _HANGS and number is not None:
-                                if number not in tried_twice:
-                                    tried_twice.add(number)
-                                    again.append(number)
-                                    continue
-                                told = _last_words(folder, worker.process.pid)
-                                kind = f"hangs for more than {self.limit:g} s at {_place_in(told)}"
-                                report = _broken(seed, number, kind, told, time.monotonic() - since)
-                        if isinstance(report, Report):
+                while self._workers:
+                    self._feed()
+                    ready = wait([worker.pipe for worker in self._workers], timeout=0.2)
+                    for worker in list(self._workers):
+                        report = self._news(worker, worker.pipe in ready)
+                        if report is not None:
                             yield report
             finally:
-                for worker in workers:
+                for worker in self._workers:
                     worker.stop()
 
-    def _start(self, folder: Path) -> _Worker:
+    def _start(self) -> _Worker:
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(theirs, self.judge, self.warm, folder))
+        given = (theirs, self.judge, self.warm, self._folder)
+        process = self._context.Process(target=_work, args=given)
         process.start()
         theirs.close()
         return _Worker(process, ours)
 
-    def _feed(
-        self, workers: list[_Worker], seed: int, waiting: Iterator[int], again: list[int]
-    ) -> None:
-        """Give every worker that has nothing to do a case; send those away that get none."""
-        for worker in list(workers):
-            if worker.is_ready and worker.number is None:
-                number = again.pop() if again else next(waiting, None)
-                if number is not None:
-                    worker.give(seed, number)
-                elif all(other.number is None for other in workers):
-                    worker.stop()
-                    workers.remove(worker)
+    def _replace(self, worker: _Worker) -> str:
+        """Put a new worker in the place of one, and return what that one has last said."""
+        worker.stop()
+        self._workers[self._workers.index(worker)] = self._start()
+        path = self._folder / f"{worker.process.pid}.stderr"
+        return path.read_text("utf-8", "replace")[-4000:] if path.exists() else ""
 
-    def _news(self, worker: _Worker, seed: int, has_sent: bool, folder: Path) -> Any:
-        """Return the report that a worker has sent, one on its death, or that it hangs."""
+    def _feed(self) -> None:
+        """Give every worker that has nothing to do a case; when there is none, send all away."""
+        for worker in self._workers:
+            if worker.is_ready and worker.number is None:
+                number = self._again.pop() if self._again else next(self._waiting, None)
+                if number is not None:
+                    worker.give(self._seed, number)
+        if all(worker.is_ready and worker.number is None for worker in self._workers):
+            for worker in self._workers:
+                worker.stop()
+            self._workers = []
+
+    def _news(self, worker: _Worker, has_sent: bool) -> Report | None:
+        """Return the report that a worker has sent, or one on its end, if there is any."""
         if has_sent:
             try:
-                report = worker.pipe.recv()
+                report: Report | None = worker.pipe.recv()
             except (EOFError, ConnectionError):
-                return self._obituary(worker, seed, folder)
+                return self._dead(worker)
             worker.is_ready, worker.number = True, None
             return report
-        late = worker.number is not None and time.monotonic() - worker.since > self.limit
-        return _HANGS if late else None
+        if worker.number is not None and worker.seconds > self.limit:
+            return self._late(worker, worker.number)
+        return None
 
-    def _obituary(self, worker: _Worker, seed: int, folder: Path) -> Report:
-        """Return the report on the case at which a worker died."""
+    def _late(self, worker: _Worker, number: int) -> Report | None:
+        """Replace a worker that takes too long; report when its case does so for the second time."""
+        os.kill(worker.process.pid, _WHERE)
+        time.sleep(0.3)
+        told, seconds = self._replace(worker), worker.seconds
+        if number not in self._were_late:
+            self._were_late.add(number)
+            self._again.append(number)
+            return None
+        kind = f"hangs for more than {self.limit:g} s at {_place_in(told)}"
+        return _broken(self._seed, number, kind, told, seconds)
+
+    def _dead(self, worker: _Worker) -> Report:
+        """Replace a worker that has died, and report on the case that it was at."""
         worker.process.join()
-        told = _last_words(folder, worker.process.pid)
-        if worker.number is None:
+        code, number, seconds = worker.process.exitcode, worker.number, worker.seconds
+        told = self._replace(worker)
+        if number is None:
             raise RuntimeError(f"A worker died before its first case:\n{told}")
-        code = worker.process.exitcode
         name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        place = _place_in(told)
-        seconds = time.monotonic() - worker.since
-        report = _broken(seed, worker.number, f"dies of {name} at {place}", told, seconds)
-        return replace(report, what="see --case")
-
-
-_HANGS = object()
-
-
-def _last_words(folder: Path, pid: int) -> str:
-    path = folder / f"{pid}.stderr"
-    return path.read_text("utf-8", "replace")[-4000:] if path.exists() else ""
+        return _broken(self._seed, number, f"dies of {name} at {_place_in(told)}", told, seconds)
 
 
 def _place_in(told: str) -> str:
