@@ -164,7 +164,7 @@ class Workers:
         return None
 
     def _late(self, worker: _Worker, number: int) -> Report | None:
-        """Replace a worker that takes too long; report when its case does so for the second time."""
+        """Replace a worker that takes too long; report when its case does so twice."""
         os.kill(worker.process.pid, _WHERE)
         time.sleep(0.3)
         told, seconds = self._replace(worker), worker.seconds
