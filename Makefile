@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: help run test check format bench battery kills numbers mutants lock clean
+.PHONY: help run test check format bench battery kills numbers mutants fuzz sbom lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -13,7 +13,7 @@ help: ## Show what there is to make
 $(VENV)/installed: pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit("Keyhole needs Python 3.11 or newer: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -49,9 +49,15 @@ numbers: $(VENV)/installed ## Measure every quoted number again, from an empty c
 mutants: $(VENV)/installed ## Wrong changes of the code, and which of them no test notices (takes hours; resumes)
 	$(BIN)/python -m bench.mutants $(MUTANTS)
 
-lock: $(VENV)/installed ## Pin the newest versions of all dependencies
+fuzz: $(VENV)/installed ## Attacks by number, 20,000 of them (takes minutes); FUZZ="--cases 2000 --seed 7"
+	$(BIN)/python -m bench.fuzz $(FUZZ)
+
+sbom: $(VENV)/installed ## What is installed, as a CycloneDX bill of materials in out/, and docs/licences.md
+	$(BIN)/python -m bench.sbom
+
+lock: $(VENV)/installed ## Pin the newest versions of all dependencies, with their hashes
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --extra dev --group lock pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --group lock pyproject.toml -o requirements.lock
 
 clean: ## Remove what was built
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist

@@ -1,0 +1,195 @@
+"""Worker processes: a case that crashes or hangs costs its worker, not the run."""
+
+import faulthandler
+import multiprocessing
+import os
+import resource
+import signal
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from bench.fuzz.cases import Report, area_of
+from bench.fuzz.scene import Failure
+
+LIMIT = 20.0
+"""Seconds that a case may take."""
+
+_ADDRESSES = 8 * 2**30
+"""Bytes of addresses that a worker may use: what claims more than is there fails at once."""
+
+_WHERE = signal.SIGUSR1
+"""Asks a worker that seems to hang where it is."""
+
+Judge = Callable[[int, int], Report]
+
+
+def _work(pipe: Connection, judge: Judge, warm: Callable[[], None], folder: Path) -> None:
+    """Judge the cases that come through a pipe, until None does."""
+    os.setsid()  # what a case has started ends with the worker
+    log = (folder / f"{os.getpid()}.stderr").open("wb")
+    os.dup2(log.fileno(), 2)
+    faulthandler.enable()
+    faulthandler.register(_WHERE, all_threads=False)
+    tempfile.tempdir = str(folder)
+    os.environ |= {"TMPDIR": str(folder), "COLUMNS": "100", "KEYHOLE_MEMORY_LIMIT": "64M"}
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run is interrupted as a whole
+    warm()
+    pipe.send(None)
+    while (case := pipe.recv()) is not None:
+        seed, number = case
+        try:
+            report = judge(seed, number)
+        except Exception:  # an attack that does not work is a defect too, of the attack
+            report = _broken(seed, number, "the attack itself fails", traceback.format_exc(), 0.0)
+        pipe.send(report)
+
+
+def _broken(seed: int, number: int, kind: str, detail: str, seconds: float) -> Report:
+    """Return the report on a case that could not report itself."""
+    area = area_of(seed, number)
+    return Report(number, area, "", [], [Failure(kind, detail)], 0, 0, seconds)
+
+
+@dataclass
+class _Worker:
+    """A process and the case that it is at."""
+
+    process: Any
+    pipe: Connection
+    number: int | None = None
+    since: float = 0.0
+    is_ready: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been at its case."""
+        return time.monotonic() - self.since
+
+    def give(self, seed: int, number: int) -> None:
+        self.number, self.since = number, time.monotonic()
+        self.pipe.send((seed, number))
+
+    def stop(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
+
+
+class Workers:
+    """Some processes that judge cases, and are replaced when they die or hang.
+
+    Parameters
+    ----------
+    judge, warm
+        What a worker does with a case, and what it does before the first one; both must be
+        functions that another process can import.
+    limit
+        Seconds that a case may take. One that takes longer is tried once more before it is said
+        to hang: the machine may have been busy.
+    """
+
+    def __init__(
+        self, judge: Judge, warm: Callable[[], None], *, jobs: int = 2, limit: float = LIMIT
+    ) -> None:
+        self.judge, self.warm, self.jobs, self.limit = judge, warm, jobs, limit
+        self._context = multiprocessing.get_context("spawn")
+
+    def run(self, seed: int, numbers: Iterable[int]) -> Iterator[Report]:
+        """Judge cases, and give a report on each as it comes."""
+        self._seed, self._waiting = seed, iter(numbers)
+        self._again, self._were_late = list[int](), set[int]()
+        with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
+            self._folder = Path(name)
+            self._workers = [self._start() for _ in range(self.jobs)]
+            try:
+                while self._workers:
+                    self._feed()
+                    ready = wait([worker.pipe for worker in self._workers], timeout=0.2)
+                    for worker in list(self._workers):
+                        report = self._news(worker, worker.pipe in ready)
+                        if report is not None:
+                            yield report
+            finally:
+                for worker in self._workers:
+                    worker.stop()
+
+    def _start(self) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        given = (theirs, self.judge, self.warm, self._folder)
+        process = self._context.Process(target=_work, args=given)
+        process.start()
+        theirs.close()
+        return _Worker(process, ours)
+
+    def _replace(self, worker: _Worker) -> str:
+        """Put a new worker in the place of one, and return what that one has last said."""
+        worker.stop()
+        self._workers[self._workers.index(worker)] = self._start()
+        path = self._folder / f"{worker.process.pid}.stderr"
+        return path.read_text("utf-8", "replace")[-4000:] if path.exists() else ""
+
+    def _feed(self) -> None:
+        """Give every worker that has nothing to do a case; when there is none, send all away."""
+        for worker in self._workers:
+            if worker.is_ready and worker.number is None:
+                number = self._again.pop() if self._again else next(self._waiting, None)
+                if number is not None:
+                    worker.give(self._seed, number)
+        if all(worker.is_ready and worker.number is None for worker in self._workers):
+            for worker in self._workers:
+                worker.stop()
+            self._workers = []
+
+    def _news(self, worker: _Worker, has_sent: bool) -> Report | None:
+        """Return the report that a worker has sent, or one on its end, if there is any."""
+        if has_sent:
+            try:
+                report: Report | None = worker.pipe.recv()
+            except (EOFError, ConnectionError):
+                return self._dead(worker)
+            worker.is_ready, worker.number = True, None
+            return report
+        if worker.number is not None and worker.seconds > self.limit:
+            return self._late(worker, worker.number)
+        return None
+
+    def _late(self, worker: _Worker, number: int) -> Report | None:
+        """Replace a worker that takes too long; report when its case does so twice."""
+        os.kill(worker.process.pid, _WHERE)
+        time.sleep(0.3)
+        told, seconds = self._replace(worker), worker.seconds
+        if number not in self._were_late:
+            self._were_late.add(number)
+            self._again.append(number)
+            return None
+        kind = f"hangs for more than {self.limit:g} s at {_place_in(told)}"
+        return _broken(self._seed, number, kind, told, seconds)
+
+    def _dead(self, worker: _Worker) -> Report:
+        """Replace a worker that has died, and report on the case that it was at."""
+        worker.process.join()
+        code, number, seconds = worker.process.exitcode, worker.number, worker.seconds
+        told = self._replace(worker)
+        if number is None:
+            raise RuntimeError(f"A worker died before its first case:\n{told}")
+        name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return _broken(self._seed, number, f"dies of {name} at {_place_in(told)}", told, seconds)
+
+
+def _place_in(told: str) -> str:
+    """Return the last place within the package of a traceback that faulthandler wrote."""
+    for line in told.splitlines():
+        if "keyhole" in line and '", line ' in line:
+            path, _, rest = line.partition('", line ')
+            return f"{path.rpartition('keyhole/')[2]}:{rest.rpartition(' in ')[2]}"
+    return "an unknown place"
