@@ -186,13 +186,14 @@ def check_array(values: ArrayLike, name: str, *, n_dims: int) -> FloatArray:
     keyhole.errors.InvalidInput: `weights` must be a list of numbers, got [[1, 2], [3]].
     """
     try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
+        array = np.asarray(values, dtype=np.float64)
+        fits = array.ndim == n_dims
     except (TypeError, ValueError, OverflowError):
-        array = np.empty(0)
-    if np.ndim(array) != n_dims or isinstance(values, str | bytes):
+        fits = False
+    if not fits:
         kind = "a list of numbers" if n_dims == 1 else "rows of numbers, all of one length,"
         raise InvalidInput(f"{name} must be {kind}, got {shown(values)}.")
-    return array
+    return np.ascontiguousarray(array)
 
 
 def check_choice(value: str, name: str, choices: Iterable[str]) -> str:

@@ -83,17 +83,17 @@ limit of ... GiB: KEYHOLE_MEMORY_LIMIT raises it.
         )
 
 
-def check_length(value: Any, name: str, *, at_least: int = 1, width: int = 1) -> int:
+def check_length(value: Any, name: str, *, at_least: int = 1, width: int = 0) -> int:
     """Return the length of a list, or of something that is kept for each item, or raise.
 
     ``width`` is how many numbers each item has besides what every game needs.
 
     Examples
     --------
-    >>> check_length(10**15, "`n_items` of Flips")
+    >>> check_length(10**15, "`n_items`")
     Traceback (most recent call last):
     ...
-    keyhole.errors.InvalidInput: `n_items` of Flips of 1000000000000000 would take 238418.6 GiB, \
+    keyhole.errors.InvalidInput: `n_items` of 1000000000000000 would take 238418579.1 GiB, \
 more than the limit of ... GiB: KEYHOLE_MEMORY_LIMIT raises it.
     """
     length = check_integer(value, name, at_least=at_least)

@@ -37,7 +37,7 @@ MEANINGS = {
     ExitCode.FAULT: "a fault of Keyhole itself",
     ExitCode.INTERRUPTED: "interrupted",
 }
-"""The exit codes in words; docs/command-line.md has more of them."""
+"""The exit codes in words; the page on the command line has more of them."""
 
 
 class VerdictIsNo(KeyholeError):

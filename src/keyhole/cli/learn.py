@@ -178,7 +178,7 @@ def _record(
             "curve": [[int(t), float(score)] for t, score in curve],
             "ranker": ranker,
             "options": options,
-            "measure": str(keyhole.measure(measure)),
+            "measure": str(named_measure(measure)),
             "rounds": int(result.rounds[-1]),
             "seed": seed,
             "queries": queries.n_queries,
