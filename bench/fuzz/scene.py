@@ -201,7 +201,8 @@ class Scene:
                 self.fail(
                     f"bad input was taken: {kind}", f"{what} exited with {code}\n{printed!s:.300}"
                 )
-            if printed is not None and "--json" in what.split(" ") and "--help" not in what:
+            asks = "--json" in what.split(" ") and "--help" not in what
+            if asks and printed is not None and (printed or code == 0):
                 self._check_json(what, printed, kind)
         elif code in REFUSED:
             self.n_refused += 1
@@ -262,7 +263,7 @@ def _content(stream: Any) -> str:
 def what_is_broken(name: str, content: bytes) -> str | None:
     """Return why a file that a command has written is none of its kind, if it is not."""
     try:
-        reader = _READERS.get(Path(name).suffix)
+        reader = _BY_BEGINNING.get(content[:1], _READERS.get(Path(name).suffix))
         if not content:
             return "it is empty"
         return reader(content) if reader else None
@@ -292,6 +293,10 @@ _READERS: dict[str, Callable[[bytes], str | None]] = {
     ".svg": _ends_with(b"</svg>"),
     ".csv": lambda content: None if content.endswith(b"\n") else "its last line does not end",
 }
+
+
+_BY_BEGINNING = {b"P": _arrays, b"{": _json, b"[": _json}
+"""Files that say what they are, whatever they are called."""
 
 
 def empty(folder: Path) -> None:
