@@ -88,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     numbers = numbers_of(chosen.seed, chosen.cases, areas) if chosen.case is None else [chosen.case]
     if chosen.case is not None:
         areas = [area_of(chosen.seed, chosen.case)]
-    workers = Workers(judge, partial(warm, areas), jobs=chosen.jobs, limit=chosen.limit)
+    jobs = chosen.jobs if chosen.case is None else 1
+    workers = Workers(judge, partial(warm, areas), jobs=jobs, limit=chosen.limit)
     if chosen.case is not None:
         report = next(workers.run(chosen.seed, [chosen.case]))
         replayed(console, report)

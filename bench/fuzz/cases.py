@@ -25,12 +25,12 @@ class Area:
 
 AREAS = {
     "commands": Area(commands.draw, 150, commands.warm),
-    "constructors": Area(constructors.draw, 300),
+    "constructors": Area(constructors.draw, 306),
     "rounds": Area(rounds.draw, 200, rounds.warm),
     "states": Area(states.draw, 120, rounds.warm),
     "files": Area(files.draw, 140, files.warm),
     "logs": Area(logs.draw, 80, logs.warm),
-    "environments": Area(environments.draw, 10),
+    "environments": Area(environments.draw, 4),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.fuzz import material
 from bench.fuzz.processes import run_command
-from bench.fuzz.scene import ANY, BAD, GOOD, Attack, Scene
+from bench.fuzz.scene import ANY, GOOD, Attack, Scene
 
 LINES = (
     "--version",
@@ -81,8 +81,7 @@ def draw(chance: random.Random) -> Attack:
         options, told = {"environment": around}, str(around)
     elif attack < 0.65:
         around = chance.choice(BAD_SURROUNDINGS)
-        reads = words[0] in ("learn", "rank", "evaluate")
-        label, options, told = (BAD if reads else ANY), {"environment": around}, str(around)
+        label, options, told = ANY, {"environment": around}, str(around)  # few lines ask for it
     elif attack < 0.9:
         stream, label = chance.choice((_closed, _full)), ANY
         told = f"standard output is {stream.__name__.strip('_')}"

@@ -39,7 +39,7 @@ def run_command(
     except subprocess.TimeoutExpired:
         scene.fail(f"a process hangs: {kind}", told)
         return
-    printed = (ended.stdout or b"").decode("utf-8", "replace")
+    printed = None if ended.stdout is None else ended.stdout.decode("utf-8", "replace")
     errors = (ended.stderr or b"").decode("utf-8", "replace")
     if ended.returncode < 0:
         scene.fail(f"a process dies of signal {-ended.returncode}: {kind}", f"{told}\n{errors}")

@@ -187,28 +187,31 @@ class Scene:
         return printed if code in WORKED else None
 
     def judge_command(
-        self, what: str, code: Any, printed: str, told: str, label: str = ANY, kind: str = ""
+        self, what: str, code: Any, printed: str | None, told: str, label: str = ANY, kind: str = ""
     ) -> None:
-        """Hold a command that has ended to its promises."""
+        """Hold a command that has ended to its promises; ``printed`` is None if nobody read it."""
         kind = kind or " ".join(what.split(" ")[1:2])
         code = 0 if code is None else 1 if isinstance(code, str) else code
         self.note(f"{what}: exit code {code}\n{told[-2000:]}")
-        if "Traceback (most recent call last)" in told + printed:
+        if "Traceback (most recent call last)" in told + (printed or ""):
             self.fail(f"a traceback is printed: {kind}", f"{what}\n{told}")
         if code in WORKED:
             self.n_worked += 1
             if label == BAD:
                 self.fail(
-                    f"bad input was taken: {kind}", f"{what} exited with {code}\n{printed:.300}"
+                    f"bad input was taken: {kind}", f"{what} exited with {code}\n{printed!s:.300}"
                 )
-            if "--json" in what.split(" ") and "--help" not in what:
+            asks = "--json" in what.split(" ") and "--help" not in what
+            if asks and printed is not None and (printed or code == 0):
                 self._check_json(what, printed, kind)
         elif code in REFUSED:
             self.n_refused += 1
             if label == GOOD:
                 self.fail(f"good input was refused: {kind}", f"{what}\n{told}")
             sentences = [line for line in told.splitlines() if line.startswith("Error: ")]
-            if len(sentences) != 1 and not any(word in told + printed for word in _OF_TYPER):
+            if len(sentences) != 1 and not any(
+                word in told + (printed or "") for word in _OF_TYPER
+            ):
                 self.fail(f"a refusal is not one sentence: {kind}", f"{what}\n{told}")
         else:
             self.fail(f"exit code {code}: {kind}", f"{what}\n{told}")
@@ -260,7 +263,7 @@ def _content(stream: Any) -> str:
 def what_is_broken(name: str, content: bytes) -> str | None:
     """Return why a file that a command has written is none of its kind, if it is not."""
     try:
-        reader = _READERS.get(Path(name).suffix)
+        reader = _BY_BEGINNING.get(content[:1], _READERS.get(Path(name).suffix))
         if not content:
             return "it is empty"
         return reader(content) if reader else None
@@ -290,6 +293,10 @@ _READERS: dict[str, Callable[[bytes], str | None]] = {
     ".svg": _ends_with(b"</svg>"),
     ".csv": lambda content: None if content.endswith(b"\n") else "its last line does not end",
 }
+
+
+_BY_BEGINNING = {b"P": _arrays, b"{": _json, b"[": _json}
+"""Files that say what they are, whatever they are called."""
 
 
 def empty(folder: Path) -> None:

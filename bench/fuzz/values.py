@@ -153,7 +153,7 @@ def reworded(chance: random.Random, text: str) -> str:
 def renumbered(chance: random.Random, content: bytes) -> bytes:
     """Return text of which a few digits have become others: it can mostly be read still."""
     changed = bytearray(content)
-    places = [place for place, byte in enumerate(changed) if byte in b"0123456789"]
+    places = [place for place, byte in enumerate(changed) if byte in b"0123456789"] or [0]
     for _ in range(chance.choice((1, 1, 2, 5))):
         changed[chance.choice(places)] = ord(str(chance.randrange(10)))
     return bytes(changed)

@@ -110,7 +110,7 @@ class Workers:
         self._again, self._were_late = list[int](), set[int]()
         with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
             self._folder = Path(name)
-            self._workers = [self._start() for _ in range(self.jobs)]
+            self._workers = [self._start()]  # it compiles for all: the others find its code
             try:
                 while self._workers:
                     self._feed()
@@ -140,12 +140,16 @@ class Workers:
 
     def _feed(self) -> None:
         """Give every worker that has nothing to do a case; when there is none, send all away."""
+        if len(self._workers) < self.jobs and all(worker.is_ready for worker in self._workers):
+            self._workers.append(self._start())
+        is_done = False
         for worker in self._workers:
             if worker.is_ready and worker.number is None:
                 number = self._again.pop() if self._again else next(self._waiting, None)
+                is_done = number is None
                 if number is not None:
                     worker.give(self._seed, number)
-        if all(worker.is_ready and worker.number is None for worker in self._workers):
+        if is_done and all(worker.number is None for worker in self._workers):
             for worker in self._workers:
                 worker.stop()
             self._workers = []
