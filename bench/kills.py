@@ -109,6 +109,8 @@ def attack(
     victim: Victim, kind: signal.Signals, times: int, chance: random.Random, tally: Tally
 ) -> None:
     """Send a command so many signals, and see it finish after every few of them."""
+    # A shell lets its background jobs ignore interrupts, and so would what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     victim.clear()
     begun = time.perf_counter()
     expected = victim.finish()
