@@ -157,7 +157,10 @@ def main() -> None:
             share = len(range(place, given.times, len(given.only)))
             for kind in (signal.SIGINT, signal.SIGKILL):
                 attack(Victim(name, Path(folder)), kind, share, chance, tally)
-                print(f"{name}: {share} {kind.name}; in all {dict(tally.counts)}", flush=True)
+                counts, n_faults = dict(tally.counts), len(tally.faults)
+                print(
+                    f"{name}: {share} {kind.name}; in all {counts}, {n_faults} faults", flush=True
+                )
     for fault in tally.faults:
         print(fault)
     print(f"{len(tally.faults)} faults.")
