@@ -109,6 +109,8 @@ def attack(
     victim: Victim, kind: signal.Signals, times: int, chance: random.Random, tally: Tally
 ) -> None:
     """Send a command so many signals, and see it finish after every few of them."""
+    # A shell lets its background jobs ignore interrupts, and so would what they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     victim.clear()
     begun = time.perf_counter()
     expected = victim.finish()
@@ -155,7 +157,10 @@ def main() -> None:
             share = len(range(place, given.times, len(given.only)))
             for kind in (signal.SIGINT, signal.SIGKILL):
                 attack(Victim(name, Path(folder)), kind, share, chance, tally)
-                print(f"{name}: {share} {kind.name}; in all {dict(tally.counts)}", flush=True)
+                counts, n_faults = dict(tally.counts), len(tally.faults)
+                print(
+                    f"{name}: {share} {kind.name}; in all {counts}, {n_faults} faults", flush=True
+                )
     for fault in tally.faults:
         print(fault)
     print(f"{len(tally.faults)} faults.")
