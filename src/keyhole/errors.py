@@ -89,7 +89,7 @@ def shown(value: Any, longest: int = 200) -> str:
     except Exception:  # an integer of more than 4,300 digits, or whatever a class of theirs raises
         kind = type(value).__name__
         return f"a{'n' * (kind[0] in 'aeiouAEIOU')} {kind} that cannot be written"
-    half = longest // 2
+    text, half = " ".join(line.strip() for line in text.splitlines()), longest // 2
     return text if len(text) <= longest else f"{text[:half]}…{text[-half:]}"
 
 

@@ -14,6 +14,8 @@ import inspect
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +33,19 @@ _OF_A_GAME = ("n_items", "n_features", "cutoff", "seed", "run", "items")
 """Settings that a game gives, and nobody chooses."""
 
 
+_may_import = ContextVar("may_import", default=True)
+
+
+@contextmanager
+def no_new_code() -> Iterator[None]:
+    """Let no name import a module within: for names that come from a file of data."""
+    before = _may_import.set(False)
+    try:
+        yield
+    finally:
+        _may_import.reset(before)
+
+
 class Described:
     """Something made of settings, which it remembers."""
 
@@ -39,7 +54,7 @@ class Described:
     settings: dict[str, Any]
     """Every setting by its name, those left at their defaults included."""
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls, /, *args: Any, **kwargs: Any) -> Self:
         """Note the settings, and refuse those that do not exist."""
         self = super().__new__(cls)
         defaults = all_settings(cls)
@@ -182,7 +197,7 @@ class Table(Mapping[str, type[T]], Generic[T]):
             )
         return found
 
-    def make(self, given: str | Mapping[str, Any] | T, **settings: Any) -> T:
+    def make(self, given: str | Mapping[str, Any] | T, /, **settings: Any) -> T:
         """Return what a name and settings, or a spec, describe; one that is made already as it is.
 
         Settings named besides a spec replace those in it.
@@ -247,6 +262,11 @@ class Table(Mapping[str, type[T]], Generic[T]):
 
     def _imported(self, name: str) -> Any:
         where, _, attribute = name.rpartition(":")
+        if not _may_import.get() and where not in sys.modules:
+            raise InvalidInput(
+                f"{self.noun} {shown(name)} is code of somebody's own, which no file of data may "
+                f"run: import it before, or say that the file is trusted."
+            )
         try:
             load = _file_module if where.endswith(".py") else importlib.import_module
             module = load(where)

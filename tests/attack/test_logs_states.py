@@ -1,15 +1,20 @@
 """Logs, states, impressions and features that make no sense are refused and leave no trace."""
 
+import json
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import keyhole
 from keyhole import FTPL, Flips, Log, RTopK, play, replay
 from keyhole.checks.attacks import check_nothing_breaks_the_state
 from keyhole.contracts import Feedback, Impression, Query, Ranker
-from keyhole.errors import InvalidInput, KeyholeError
+from keyhole.errors import InvalidInput, KeyholeError, UnknownName
+from keyhole.files import write_arrays
 from keyhole.kernels.sorting import sort_descending, sort_work
 from keyhole.rankers import Descent, Forecaster, KernelSLAMPerceptron
 from keyhole.worlds import Queries
@@ -94,28 +99,32 @@ def test_asking_for_the_best_changes_nothing():
 
 
 def test_lists_that_change_leave_the_state_finite_too():
-    ranker = FTPL(2, items=["a", "b"], measure="SumLoss", max_grade=1e308, horizon=2)
-    shown = ranker.rank(round=4)  # of a new epoch
+    ranker = RTopK(2, items=["a", "b"], horizon=40, n_blocks=20)
+    learnt = np.full(2, 0.8e308)
+    ranker.load_state_dict({**ranker.state_dict(), "scores": learnt, "pending": learnt})
+    shown = next(s for s in (ranker.rank(round=t) for t in range(2, 40)) if s.explored)
     other = ranker.with_items(["a", "b", "c"])
     before = other.state_dict()
-    with pytest.raises(InvalidInput, match="must leave the state of FTPL finite"):
-        other.update(shown, [1e308, 1e308])  # the newcomer has the mean of what the others have
+    with pytest.raises(InvalidInput, match="must leave the state of RTopK finite"):
+        other.update(shown, 1)  # a block begins: the newcomer has the mean of twice as much
     assert all(np.array_equal(other.state_dict()[name], before[name]) for name in before)
-    ranker.update(shown, [1e308, 1e308])
-    with pytest.raises(InvalidInput, match="items must leave the state of FTPL finite"):
+    ranker.update(shown, 1)
+    with pytest.raises(InvalidInput, match="items must leave the state of RTopK finite"):
         ranker.with_items(["a", "b", "c"])
 
 
 def test_states_do_not_leave_the_numbers():
-    ranker: Ranker = FTPL(3, measure="SumLoss", max_grade=1e308)
-    ranker.update(ranker.rank(), [1e308, 0, 0])
-    shown, before = ranker.rank(), ranker.state_dict()
-    with pytest.raises(InvalidInput, match="must leave the state of FTPL finite"):
-        ranker.update(shown, [1e308, 1e308, 1e308])
+    ranker: Ranker = RTopK(2, horizon=40, n_blocks=20)
+    learnt = np.full(2, 1.5e308)
+    ranker.load_state_dict({**ranker.state_dict(), "scores": learnt, "pending": learnt})
+    shown = next(s for s in (ranker.rank(round=t) for t in range(2, 40)) if s.explored)
+    before = ranker.state_dict()
+    with pytest.raises(InvalidInput, match="must leave the state of RTopK finite"):
+        ranker.update(shown, 1)  # a block begins: the pending one is added up
     assert all(np.array_equal(ranker.state_dict()[name], before[name]) for name in before)
-    log = Log.of(ranker, [(shown, Feedback(np.full(3, 1e308)))] * 9)
-    with pytest.raises(InvalidInput, match="The log must leave the state of FTPL finite"):
-        replay(ranker, log)
+    log = Log.of(ranker, [(shown, Feedback.top(1))])
+    with pytest.raises(InvalidInput, match="The log must leave the state of RTopK finite"):
+        replay(ranker, log, start=before)
 
 
 def test_games_do_not_leave_the_numbers():
@@ -251,3 +260,48 @@ def test_the_attack_sees_a_ranker_that_can_be_broken(monkeypatch):
     monkeypatch.setattr("keyhole.contracts.rankers.are_finite", lambda _: True)
     with pytest.raises((AssertionError, KeyholeError)):
         check_nothing_breaks_the_state(Descent(2, 4), world, 10)
+
+
+@pytest.mark.parametrize("where", ["spec", "measure", "nested"])
+def test_no_file_runs_code_unless_it_is_trusted(where, tmp_path, monkeypatch):
+    """A file of arrays is data: the class or the measure that its spec names is not imported."""
+    monkeypatch.chdir(tmp_path)
+    ranker = FTPL(3)
+    arrays, spec = ranker.state_dict(), ranker.spec
+    Path("ours.py").write_text(
+        "from pathlib import Path\nfrom keyhole import FTPL\nfrom keyhole.measures.dcg import DCG\n"
+        "Path('was_run').touch()\nclass Own(FTPL): pass\nclass Gain(DCG): pass\n"
+    )
+    changes: dict[str, Any] = {
+        "spec": {"name": "ours.py:Own"},
+        "measure": {"measure": "ours.py:Gain"},
+        "nested": {"measure": {"name": "ours.py:Gain"}},
+    }
+    forged = {**spec, **changes[where]}
+    write_arrays("ranker.npz", {**arrays, "spec": np.array(json.dumps(forged))})
+    with pytest.raises(InvalidInput, match="is code of somebody's own"):
+        keyhole.load("ranker.npz")
+    assert not Path("was_run").exists()
+    if where == "spec":
+        assert type(keyhole.load("ranker.npz", trusted=True)).__name__ == "Own"
+        assert Path("was_run").exists()
+        assert type(keyhole.load("ranker.npz")).__name__ == "Own"  # it is imported now
+        del sys.modules["ours.py"]
+
+
+def test_no_setting_is_called_self():
+    for make, name in (
+        (keyhole.reveal, "top"),
+        (keyhole.ranker, "rtopk"),
+        (keyhole.world, "flips"),
+    ):
+        with pytest.raises(UnknownName, match="A setting of .* must be one of .* got 'self'"):
+            make(name, **{"self": 1, "n_items": 4} if name != "top" else {"self": 1})
+        with pytest.raises(UnknownName, match="must be one of .* got 'given'"):
+            make(name, **{"given": 1, "n_items": 4} if name != "top" else {"given": 1})
+
+
+def test_arrays_are_shown_on_one_line():
+    with pytest.raises(InvalidInput) as caught:
+        RTopK(np.zeros((3, 3)))  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)

@@ -37,6 +37,12 @@ class Commands(TyperGroup):
         with one_sentence():
             if any("\0" in argument for argument in given):
                 raise InvalidInput("Arguments must not hold the character NUL.")
+            for before, argument in zip(["keyhole", *given], given, strict=False):
+                option, equals, value = argument.partition("=")
+                if not argument or (option.startswith("--") and equals and not value):
+                    # A path without characters would be the current folder.
+                    where = before if not argument else option
+                    raise InvalidInput(f"Arguments must not be empty, got nothing after {where}.")
             code = self._run(list(given) or ["--help"], prog_name or "keyhole")
         sys.exit(code if given else ExitCode.BAD_INPUT)
 

@@ -134,7 +134,9 @@ def learn_command(
                 check_integer(given, name, at_least=1)
         check_seed(seed)
         named_measure(measure)
-        with output_folder(None if model is None else check_file(model, "--model").parent):
+        with output_folder(None if model is None else model.parent):
+            if model is not None:
+                check_file(model, "--model")
             how = how_to_read(groups, raw, keep_empty)
             queries = LetorStream(files, **how) if stream else read_letor(files, **how)
             world = (

@@ -16,6 +16,7 @@ from keyhole.errors import (
     check_ranking,
     check_relevance,
     check_round,
+    shown,
 )
 from keyhole.kernels.checking import all_finite, first_bad_value, is_ranking
 
@@ -80,7 +81,7 @@ def check_names(names: Any, n_items: int) -> tuple[Item, ...]:
     except TypeError:
         found = ()
     if len(found) != n_items or not all(isinstance(name, str | int) for name in found):
-        raise InvalidInput(f"`items` of a query must be {n_items} names, got {names!r}.")
+        raise InvalidInput(f"`items` of a query must be {n_items} names, got {shown(names)}.")
     return found
 
 
@@ -158,19 +159,19 @@ def shown_in(impression: Impression) -> IntArray:
     if not isinstance(impression, Impression) or not isinstance(impression.query, Query):
         raise InvalidInput(
             f"impression must be what `rank` returned, or Impression.from_json of its text, got "
-            f"{impression!r}."
+            f"{shown(impression)}."
         )
     check_round(impression.round)
     if not isinstance(impression.explored, bool | np.bool_):
         raise InvalidInput(
-            f"explored of the impression must be true or false, got {impression.explored!r}."
+            f"explored of the impression must be true or false, got {shown(impression.explored)}."
         )
     propensity = impression.propensity
     is_number = isinstance(propensity, float | int | np.floating)
     if not (is_number and (np.isnan(propensity) or 0.0 < propensity < np.inf)):
         raise InvalidInput(
             f"propensity of the impression must be a positive number, or NaN where it is not "
-            f"known, got {propensity!r}."
+            f"known, got {shown(propensity)}."
         )
     n_items, ranking = impression.query.n_items, impression.ranking
     is_plain = isinstance(ranking, np.ndarray) and ranking.dtype == np.int64 and ranking.ndim == 1
@@ -220,7 +221,7 @@ def values_by_position(
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(
             f"feedback must be a Feedback, or the relevance of the first positions as a number or "
-            f"a list of numbers, got {feedback!r}."
+            f"a list of numbers, got {shown(feedback)}."
         ) from None
     if values.ndim != 1 or not 1 <= len(values) <= n_items:
         raise InvalidInput(

@@ -29,6 +29,7 @@ from keyhole.errors import (
     check_integer,
     check_round,
     check_seed,
+    shown,
 )
 from keyhole.files import write_arrays
 from keyhole.kernels.compiled import kernel
@@ -176,7 +177,7 @@ class Ranker(Described, ABC):
         """Return a list, its features, room for its ranking, and memory prepared for it."""
         query = self.own_list if query is None else query
         if not isinstance(query, Query):
-            raise InvalidInput(f"query must be a Query, got {query!r}.")
+            raise InvalidInput(f"query must be a Query, got {shown(query)}.")
         features = self.features_of(query)
         work = self._scratch(query.n_items)
         self._prepare(features, work)

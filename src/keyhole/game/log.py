@@ -17,7 +17,14 @@ from keyhole.contracts import (
     shown_in,
     values_by_position,
 )
-from keyhole.errors import FeedbackTooSmall, FloatArray, IntArray, InvalidInput, check_integer
+from keyhole.errors import (
+    FeedbackTooSmall,
+    FloatArray,
+    IntArray,
+    InvalidInput,
+    check_integer,
+    shown,
+)
 from keyhole.files import reading_arrays, write_arrays
 from keyhole.game.log_checks import check_log
 from keyhole.kernels.compiled import assemble
@@ -112,7 +119,7 @@ class Log(NamedTuple):
     def followed_by(self, rest: "Log") -> "Log":
         """Return a log that goes on with the updates of another one."""
         if not isinstance(rest, Log):
-            raise InvalidInput(f"A log must go on with a log, got {rest!r}.")
+            raise InvalidInput(f"A log must go on with a log, got {shown(rest)}.")
         if (self.seed, self.run) != (rest.seed, rest.run):
             raise InvalidInput(
                 f"A log of seed {self.seed} and run {self.run} must go on with the same, got "
@@ -205,7 +212,7 @@ def replay(ranker: R, log: Log, *, start: Mapping[str, Any] | None = None) -> R:
     True
     """
     if not isinstance(log, Log):
-        raise InvalidInput(f"log must be a Log, got {log!r}.")
+        raise InvalidInput(f"log must be a Log, got {shown(log)}.")
     log = Log(**check_log(log._asdict()))
     fresh = ranker.fresh(seed=log.seed, run=log.run)
     if start is not None:

@@ -42,7 +42,7 @@ _MOST_DIGITS = 18
 MEASURES: Table[Measure] = Table("measure", Measure, {cls.name: cls for cls in _ROWS})
 
 
-def measure(name: str | Mapping[str, Any] | Measure, **options: Any) -> Measure:
+def measure(name: str | Mapping[str, Any] | Measure, /, **options: Any) -> Measure:
     """Return a measure by its name, such as ``"DCG"`` or ``"NDCG@10"``.
 
     Parameters

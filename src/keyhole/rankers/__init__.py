@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sized
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from keyhole.rankers.lists import (
     RandomLists,
     SLAMPerceptron,
 )
-from keyhole.registry import Table
+from keyhole.registry import Table, no_new_code
 
 RANKERS: Table[Ranker] = Table(
     "ranker",
@@ -56,7 +57,7 @@ RANKERS: Table[Ranker] = Table(
 )
 
 
-def ranker(name: str | Mapping[str, Any] | Ranker, **settings: Any) -> Ranker:
+def ranker(name: str | Mapping[str, Any] | Ranker, /, **settings: Any) -> Ranker:
     """Return a ranker by its name or spec.
 
     Parameters
@@ -86,8 +87,16 @@ tight, got 'horizn'. Did you mean 'horizon'?
     return RANKERS.make(name, **settings)
 
 
-def load(path: Path | str) -> Ranker:
+def load(path: Path | str, *, trusted: bool = False) -> Ranker:
     """Return the ranker that :meth:`~keyhole.contracts.Ranker.save` wrote, with all it has learnt.
+
+    Parameters
+    ----------
+    path
+        The file.
+    trusted
+        Whether the file may name classes outside the package that are still to be imported,
+        which is to run code. Those of installed packages, and those imported already, it may name.
 
     Examples
     --------
@@ -103,7 +112,9 @@ def load(path: Path | str) -> Ranker:
         spec = json.loads(str(arrays["spec"]))
         if not isinstance(spec, dict):
             raise ValueError("its spec is no mapping")
-        return ranker(spec).load_state_dict(arrays)
+        with nullcontext() if trusted else no_new_code():
+            made = ranker(spec)
+        return made.load_state_dict(arrays)
 
 
 __all__ = [

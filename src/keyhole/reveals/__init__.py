@@ -12,7 +12,7 @@ from keyhole.reveals.top import Top
 REVEALS: Table[Reveal] = Table("reveal", Reveal, {"full": Full, "top": Top, "choice": Choice})
 
 
-def reveal(name: str | Mapping[str, Any] | Reveal, **settings: Any) -> Reveal:
+def reveal(name: str | Mapping[str, Any] | Reveal, /, **settings: Any) -> Reveal:
     """Return a reveal by its name or spec.
 
     Examples

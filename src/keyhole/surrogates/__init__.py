@@ -56,7 +56,7 @@ _ROWS: tuple[type[Surrogate], ...] = (
 SURROGATES: Table[Surrogate] = Table("surrogate", Surrogate, {cls.name: cls for cls in _ROWS})
 
 
-def surrogate(name: str | Mapping[str, Any] | Surrogate, **options: Any) -> Surrogate:
+def surrogate(name: str | Mapping[str, Any] | Surrogate, /, **options: Any) -> Surrogate:
     """Return a surrogate by its name, such as ``"squared"``.
 
     Parameters

@@ -31,7 +31,7 @@ _ROWS: dict[str, type[World]] = {
 WORLDS: Table[World] = Table("world", World, _ROWS)
 
 
-def world(name: str | Mapping[str, Any] | World, **settings: Any) -> World:
+def world(name: str | Mapping[str, Any] | World, /, **settings: Any) -> World:
     """Return a world by its name or spec.
 
     Examples

@@ -11,6 +11,7 @@ from keyhole.errors import (
     check_integer,
     check_number,
     check_seed,
+    shown,
 )
 from keyhole.kernels.draw import WORLD_STREAM, Draw, normals, stream_of, uniforms
 
@@ -87,7 +88,7 @@ class Campaign:
         self.rates = np.array(rates, dtype=np.float64)
         if self.rates.ndim != 1 or not ((self.rates > 0.0) & (self.rates < 1.0)).all():
             raise InvalidInput(
-                f"rates of Campaign must be a list of numbers in (0, 1), got {rates!r}."
+                f"rates of Campaign must be a list of numbers in (0, 1), got {shown(rates)}."
             )
         self.n_actions = len(self.rates)
         self.n_features = check_integer(n_features, "`n_features` of Campaign", at_least=1)
@@ -138,7 +139,9 @@ class Campaign:
         contexts = self.visitors(n_visitors, seed=seed)
         weights = np.ones(self.n_actions) if shares is None else np.asarray(shares, np.float64)
         if weights.shape != (self.n_actions,) or not (weights > 0.0).all():
-            raise InvalidInput(f"shares must be {self.n_actions} positive numbers, got {shares!r}.")
+            raise InvalidInput(
+                f"shares must be {self.n_actions} positive numbers, got {shown(shares)}."
+            )
         chances = weights / weights.sum()
         chosen = _numbers(check_seed(seed), _ACTION_USE, (n_visitors,), normal=False, round=1)
         actions = np.searchsorted(np.cumsum(chances)[:-1], chosen, side="right").astype(np.int64)

@@ -11,7 +11,7 @@ import numpy as np
 
 from keyhole.data.letor import kernels
 from keyhole.data.packed import MARK, TextFile, readable, unpack
-from keyhole.errors import InvalidInput
+from keyhole.errors import InvalidInput, shown
 from keyhole.files import read_input, shortened
 from keyhole.limits import check_memory
 
@@ -27,7 +27,9 @@ def as_paths(paths: Paths, name: str) -> tuple[Path, ...]:
     try:
         found = tuple(Path(fspath(path)) for path in several)
     except TypeError:
-        raise InvalidInput(f"{name} must be a path or a list of paths, got {paths!r}.") from None
+        raise InvalidInput(
+            f"{name} must be a path or a list of paths, got {shown(paths)}."
+        ) from None
     if not found:
         raise InvalidInput(f"{name} must name at least one file, got an empty list.")
     return found

@@ -11,7 +11,7 @@ from keyhole.data.letor import cache as letor_cache
 from keyhole.data.letor.files import Paths, as_paths, raw_bytes
 from keyhole.data.letor.parse import Options
 from keyhole.data.letor.queries import QuerySet, find_columns, read_blocks, read_whole
-from keyhole.errors import InvalidInput, check_choice, check_integer, check_number
+from keyhole.errors import InvalidInput, check_choice, check_integer, check_number, shown
 from keyhole.threads import n_cores, spread
 
 MISSING_RELEVANT = ("drop", "keep")
@@ -165,7 +165,7 @@ def _options(
     except TypeError:
         kind = np.dtype(object)
     if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise InvalidInput(f"`dtype` must be float64 or float32, got {dtype!r}.")
+        raise InvalidInput(f"`dtype` must be float64 or float32, got {shown(dtype)}.")
     if max_grade is not None:
         max_grade = check_number(max_grade, "`max_grade`", at_least=0)
     check_choice(missing_relevant, "`missing_relevant`", MISSING_RELEVANT)
