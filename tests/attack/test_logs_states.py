@@ -215,7 +215,7 @@ def test_relevance_above_the_largest_is_refused():
     shown = ranker.rank()
     with pytest.raises(InvalidInput, match="must be at most max_grade=2, got 3 at index 0"):
         ranker.update(shown, 3)
-    wrong: Any = (0.0, -0.1, np.inf, "likely", None, np.array([0.5, 0.5]))
+    wrong: Any = (0.0, -0.1, np.inf, "likely", None, 10**400, np.array([0.5, 0.5]))
     for propensity in wrong:
         with pytest.raises(InvalidInput, match="propensity of the impression must be a positive"):
             ranker.update(replace(shown, propensity=propensity), 1)

@@ -167,8 +167,11 @@ def shown_in(impression: Impression) -> IntArray:
             f"explored of the impression must be true or false, got {shown(impression.explored)}."
         )
     propensity = impression.propensity
-    is_number = isinstance(propensity, float | int | np.floating)
-    if not (is_number and (np.isnan(propensity) or 0.0 < propensity < np.inf)):
+    try:
+        number = float(propensity) if isinstance(propensity, float | int | np.floating) else 0.0
+    except OverflowError:  # a whole number may be larger than any float
+        number = 0.0
+    if not (0.0 < number < np.inf or np.isnan(number)):
         raise InvalidInput(
             f"propensity of the impression must be a positive number, or NaN where it is not "
             f"known, got {shown(propensity)}."
