@@ -5,8 +5,11 @@ Whatever takes time to import is imported within, so that an interrupt is heard 
 
 import signal
 import sys
+import threading
 import traceback
 from typing import Any
+
+_A_MOMENT = 0.05
 
 
 def main() -> None:
@@ -15,6 +18,7 @@ def main() -> None:
     try:
         _run()
     except KeyboardInterrupt:  # before there was anything to say so, or while it was said
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         if sys.stderr is not None:
             sys.stderr.write("Interrupted; nothing was written.\n")
         sys.exit(130)
@@ -37,9 +41,18 @@ def _run() -> None:
 
 
 def _hear_lost_interrupts(lost: Any) -> None:
-    """Interrupt again where Python dropped an interrupt: in a callback or a finaliser."""
+    """Interrupt again where Python dropped an interrupt: in a callback or a finaliser.
+
+    A moment later, as one that comes within the callback is dropped as well; and what fails in
+    that moment, for want of what the callback should have done, fails by the interrupt.
+    """
     if issubclass(lost.exc_type, KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
+        endings: Any = sys.modules.get("keyhole.cli.endings")
+        if endings is not None:
+            endings.LOST_INTERRUPTS.append(lost.exc_type)
+        again = threading.Timer(_A_MOMENT, signal.raise_signal, [signal.SIGINT])
+        again.daemon = True
+        again.start()
     elif sys.stderr is not None:
         traceback.print_exception(lost.exc_type, lost.exc_value, lost.exc_traceback)
 

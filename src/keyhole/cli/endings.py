@@ -18,6 +18,10 @@ TRACEBACK = "KEYHOLE_TRACEBACK"
 INTERRUPTED = "Interrupted; nothing was written."
 
 
+LOST_INTERRUPTS: list[type[BaseException]] = []
+"""Interrupts that Python has dropped, in a callback of the compiler above all."""
+
+
 class ExitCode(IntEnum):
     """What the exit code of a command says."""
 
@@ -80,7 +84,7 @@ def end_with(
     with _deaf_to_interrupts(), suppress(OSError, ValueError):  # there may be nobody to tell
         if os.environ.get(TRACEBACK):
             tell("".join(traceback.format_exception(error)))
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt) or LOST_INTERRUPTS:
             tell(interrupted)
             return SystemExit(int(ExitCode.INTERRUPTED))
         code, sentence = _ending_of(error)
