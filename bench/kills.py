@@ -27,8 +27,8 @@ STARTING = 0.25
 """Seconds that Python may take to start before anything of Keyhole runs."""
 IN_A_ROW = 5
 """Kills before a command may finish."""
-NO_RESULTS = (".svg", ".code")
-"""Figures with random names in them, and compiled code, which is compared by what it computes."""
+NO_RESULTS = (".code",)
+"""Compiled code is compared by what it computes."""
 COMMANDS = {
     "reproduce": "reproduce top1-fig1 --quick --out {out} --json",
     "atlas": "atlas --items 2-4 --grades 2 --out {out} --json",

@@ -46,3 +46,14 @@ def test_a_table_that_is_too_wide_has_a_line_for_every_cell(monkeypatch):
     assert printed.get().splitlines() == [
         "title", "x", "  a: 1", "  long: 2", "y", "  a: 3", "  long: 4"
     ]  # fmt: skip
+
+
+def test_a_figure_has_the_same_bytes_whenever_it_is_drawn(tmp_path):
+    curve = Curve("a", np.array([1, 10, 100]), np.array([[9.0, 1.0, 5.0], [9.0, 3.0, 5.0]]))
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        axes = Axes("round", "regret", "round", "regret")
+        save_figure(tmp_path / name, "figure", "title", [Panel("", [curve])], axes, "DCG")
+    for ending in ("png", "svg"):
+        one, other = (tmp_path / name / f"figure.{ending}" for name in ("one", "other"))
+        assert one.read_bytes() == other.read_bytes()

@@ -44,8 +44,11 @@ def _import_matplotlib(folder: Path) -> None:
 
 
 def save_both(figure: Any, folder: Path, name: str) -> None:
-    """Write a figure as PNG and SVG."""
-    for ending in ("png", "svg"):
+    """Write a figure as PNG and SVG, to the same bytes whenever it is drawn."""
+    from matplotlib import rc_context
+
+    for ending, metadata in (("png", None), ("svg", {"Date": None})):
         buffer = io.BytesIO()
-        figure.savefig(buffer, format=ending, dpi=160)
+        with rc_context({"svg.hashsalt": "keyhole"}):  # names in it are random without a salt
+            figure.savefig(buffer, format=ending, dpi=160, metadata=metadata)
         write_atomically(folder / f"{name}.{ending}", buffer.getvalue())
