@@ -40,7 +40,7 @@ def test_a_table_has_a_line_for_every_row_but_its_heading():
 
 
 def test_a_table_that_is_too_wide_has_a_line_for_every_cell(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "16")
+    monkeypatch.setattr(OUT, "width", 16)
     with OUT.capture() as printed:
         show_table("title", ["policy", "a>", "long>"], [["x", "1", "2"], ["y", "3", "4"]])
     assert printed.get().splitlines() == [

@@ -266,7 +266,8 @@ class FixedListRanker(Ranker):
             array = arrays[name]
             fill = newcomers
             if fill is None:
-                fill = float(array[where[stay]].mean()) if stay.any() else 0.0
+                with np.errstate(over="ignore"):  # what is not finite is refused by whoever asks
+                    fill = float(array[where[stay]].mean()) if stay.any() else 0.0
             moved[name] = np.where(stay, array[where], fill)
         return {**{name: array.copy() for name, array in arrays.items()}, **moved}
 

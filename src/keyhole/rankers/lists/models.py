@@ -120,9 +120,9 @@ class SimilarityModel(Model):
 
 
 def _numbers(arrays: dict[str, NDArray[Any]], name: str, n_dims: int) -> FloatArray:
-    """Return finite numbers for one feature at least, or raise."""
+    """Return finite numbers, or raise."""
     numbers = np.ascontiguousarray(arrays[name], dtype=np.float64)
-    if arrays[name].ndim != n_dims or (numbers.ndim and numbers.shape[-1] == 0):
+    if arrays[name].ndim != n_dims:
         raise ValueError(f"{name} must have {n_dims} dimensions, got shape {arrays[name].shape}")
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} must be finite, got {numbers[~np.isfinite(numbers)][0]}")
@@ -132,16 +132,23 @@ def _numbers(arrays: dict[str, NDArray[Any]], name: str, n_dims: int) -> FloatAr
 def load_model(path: Path) -> Model:
     """Return a scorer that :func:`save_model` wrote."""
     with reading_arrays(path, "a model saved by keyhole learn") as arrays:
-        minmax = bool(arrays["minmax"])
-        if "support" not in arrays:
-            return LinearModel(minmax, _numbers(arrays, "weights", 1))
-        similarity = check_choice(str(arrays["kernel"]), "kernel", SIMILARITIES)
-        of_documents = SimilarityParams(
-            check_number(arrays["gamma"].item(), "gamma", above=0.0),
-            check_integer(arrays["degree"].item(), "degree", at_least=1, at_most=_HIGHEST_DEGREE),
-        )
-        support = _numbers(arrays, "support", 2)
-        coefficients, norms = (_numbers(arrays, name, 1) for name in ("coefficients", "norms"))
-        if not coefficients.shape == norms.shape == support.shape[:1]:
-            raise ValueError("a support vector must have one coefficient and one norm")
-        return SimilarityModel(minmax, support, coefficients, norms, similarity, of_documents)
+        model = _model_of(arrays)
+        if model.n_features == 0:
+            raise ValueError("it must be of one feature at least")
+        return model
+
+
+def _model_of(arrays: dict[str, NDArray[Any]]) -> Model:
+    minmax = bool(arrays["minmax"])
+    if "support" not in arrays:
+        return LinearModel(minmax, _numbers(arrays, "weights", 1))
+    similarity = check_choice(str(arrays["kernel"]), "kernel", SIMILARITIES)
+    of_documents = SimilarityParams(
+        check_number(arrays["gamma"].item(), "gamma", above=0.0),
+        check_integer(arrays["degree"].item(), "degree", at_least=1, at_most=_HIGHEST_DEGREE),
+    )
+    support = _numbers(arrays, "support", 2)
+    coefficients, norms = (_numbers(arrays, name, 1) for name in ("coefficients", "norms"))
+    if not coefficients.shape == norms.shape == support.shape[:1]:
+        raise ValueError("a support vector must have one coefficient and one norm")
+    return SimilarityModel(minmax, support, coefficients, norms, similarity, of_documents)
