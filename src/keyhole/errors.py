@@ -93,6 +93,12 @@ def shown(value: Any, longest: int = 200) -> str:
     return text if len(text) <= longest else f"{text[:half]}…{text[-half:]}"
 
 
+def _is_no_number(value: Any) -> bool:
+    """Return whether Python might read a value as a number that nobody gives as one."""
+    is_complex = isinstance(value, np.ndarray) and value.dtype.kind == "c"
+    return is_complex or isinstance(value, _NO_NUMBERS)
+
+
 def check_integer(
     value: Any, name: str, *, at_least: int, at_most: int | None = None, bound: str = ""
 ) -> int:
@@ -108,8 +114,8 @@ def check_integer(
     keyhole.errors.InvalidInput: `k` of Top must be an integer between 1 and n_items=10, got 12.
     """
     try:
-        integer = int(value)
-        whole = not isinstance(value, _NO_NUMBERS) and bool(integer == value)
+        integer = 0 if _is_no_number(value) else int(value)
+        whole = not _is_no_number(value) and bool(integer == value)
     except (TypeError, ValueError, OverflowError):
         whole, integer = False, 0
     most = LARGEST_INTEGER if at_most is None else at_most
@@ -134,7 +140,7 @@ def check_number(
     floating point: see :data:`LARGEST_NUMBER`.
     """
     try:
-        number = math.nan if isinstance(value, _NO_NUMBERS) else float(value)
+        number = math.nan if _is_no_number(value) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     outside = number < at_least or (above is not None and number <= above)

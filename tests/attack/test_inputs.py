@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from keyhole.data import BanditLog, read_bandit, read_letor, read_ratings
+from keyhole.data.bandit import sheets
 from keyhole.data.packed import TextFile, unpack
 from keyhole.errors import InvalidInput
 from keyhole.limits import VARIABLE
@@ -166,3 +167,12 @@ def test_a_table_of_features_that_one_index_claims(tmp_path, monkeypatch):
     path.write_text("".join(f"{i % 2} qid:1 1:1 16000000:1\n" for i in range(60)))
     with pytest.raises(InvalidInput, match=f"must fit into memory as a table.*{VARIABLE}"):
         read_letor(path)
+
+
+def test_polars_is_not_asked_where_there_is_no_memory(monkeypatch, tmp_path):
+    """It would end the process; looking before is a MemoryError, which is a sentence."""
+    path = tmp_path / "log.csv"
+    path.write_text("context_0,action,reward,propensity\n0.5,1,0,0.5\n")
+    monkeypatch.setattr(sheets, "_ROOM", 2**60)
+    with pytest.raises(MemoryError):
+        sheets.read_parquet(path)

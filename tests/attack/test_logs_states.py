@@ -223,6 +223,13 @@ def test_relevance_above_the_largest_is_refused():
         ranker.update(replace(shown, propensity=np.nan), 1)
 
 
+@pytest.mark.parametrize("feedback", [1j, np.array([1j, 0j]), [1 + 0j]])
+def test_imaginary_relevance_is_refused(feedback):
+    ranker = RTopK(3, horizon=9)
+    with pytest.raises(InvalidInput, match="feedback must be a Feedback, or the relevance"):
+        ranker.update(ranker.rank(), feedback)
+
+
 TEXT = RANKER.rank().to_json()
 
 

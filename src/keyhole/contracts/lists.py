@@ -220,7 +220,10 @@ def values_by_position(
     """
     given = feedback.values if isinstance(feedback, Feedback) else feedback
     try:
-        values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        numbers = np.asarray(given)
+        if numbers.dtype.kind == "c":
+            raise TypeError("complex numbers have no order")
+        values = np.atleast_1d(np.asarray(numbers, dtype=np.float64))
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(
             f"feedback must be a Feedback, or the relevance of the first positions as a number or "

@@ -25,6 +25,9 @@ from keyhole.limits import check_memory, inflation_limit
 if TYPE_CHECKING:
     import polars as pl
 
+_ROOM = 2**28
+"""Bytes of addresses that must be free before polars is asked for anything."""
+
 
 class Sheet(ABC):
     """A table as it was found in a file: its columns as text or numbers, and where rows were."""
@@ -234,7 +237,7 @@ def _quick_sheet(file: CsvFile, is_text: Callable[[str], bool]) -> Sheet | None:
     """Return a table without gaps and without anything that readers differ on, or None."""
     try:
         pl = _polars()
-    except LibraryMissing:
+    except (LibraryMissing, MemoryError):
         return None
     if file.text.count(b"\r") != file.text.count(b"\r\n"):
         return None  # ends a line for Python, and none for polars
@@ -267,6 +270,9 @@ def write_text(path: Path | str, text: str) -> None:
 
 
 def _polars() -> Any:
+    # Where memory runs out polars ends the process, and nothing can be said. So look before: this is
+    # address space that is never written to, and a MemoryError where there is none.
+    np.empty(_ROOM, np.uint8)
     try:
         import polars as pl
 
