@@ -36,7 +36,8 @@ WRONG: dict[str, Any] = {
     "NaN": float("nan"), "infinity": float("inf"), "minus infinity": -float("inf"),
     "-1": -1, "0": 0, "a half": 0.5, "2.5": 2.5, "1e308": 1e308, "-1e308": -1e308, "1e30": 1e30,
     "tiny": 5e-324, "10**30": 10**30, "10**400": 10**400, "10**5000": 10**5000,
-    "imaginary": 1j, "imaginaries": np.array([1j]), "a class": object, "array": np.array([1, 2]), "array of none": np.array(2),
+    "imaginary": 1j, "imaginaries": np.array([1j]), "a class": object, "array": np.array([1, 2]),
+    "array of none": np.array(2),
 }  # fmt: skip
 
 TABLES = {table.noun: table for table in (

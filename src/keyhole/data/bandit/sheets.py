@@ -270,8 +270,8 @@ def write_text(path: Path | str, text: str) -> None:
 
 
 def _polars() -> Any:
-    # Where memory runs out polars ends the process, and nothing can be said. So look before: this is
-    # address space that is never written to, and a MemoryError where there is none.
+    # Where memory runs out polars ends the process, and nothing can be said. So look before: these
+    # are addresses that are never written to, and a MemoryError where there are none.
     np.empty(_ROOM, np.uint8)
     try:
         import polars as pl
