@@ -136,6 +136,18 @@ def interrupted(arguments, *, after, again=()):
     return process.returncode, errors.decode()
 
 
+def test_an_interrupt_within_code_that_is_run_from_a_string_has_the_exit_code_of_any(tmp_path):
+    """As where a named tuple is made: Python would die of the signal after the sentence."""
+    (tmp_path / "interrupted.py").write_text(
+        "import keyhole.__main__ as main\n"
+        "main._run = lambda: exec('raise KeyboardInterrupt')\n"
+        "main.main()\n"
+    )
+    command = [sys.executable, "-m", "interrupted"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "Interrupted; nothing was written.\n")
+
+
 @pytest.mark.parametrize("after", [0.25, 0.75])
 def test_an_interrupt_while_modules_are_imported_is_one_sentence(after):
     code, errors = interrupted(["play", "--rounds", "100000000000000"], after=after)
