@@ -37,8 +37,8 @@ format: $(VENV)/installed ## Format the code and sort imports
 bench: $(VENV)/installed ## Speed against plain NumPy and a tight C++ loop, as ratios
 	$(BIN)/python -m bench
 
-kills: $(VENV)/installed ## A hundred interrupts and a hundred kills of commands that must go on (twenty minutes)
-	$(BIN)/python -m bench.kills
+kills: $(VENV)/installed ## A hundred interrupts and a hundred kills of commands that must go on (twenty minutes); KILLS="--times 10"
+	$(BIN)/python -m bench.kills $(KILLS)
 
 battery: $(VENV)/installed ## Statistical tests of the random numbers (needs dieharder; takes an hour)
 	$(BIN)/python -m bench.battery

@@ -7,6 +7,7 @@ import difflib
 import math
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -113,11 +114,11 @@ def check_integer(
     ...
     keyhole.errors.InvalidInput: `k` of Top must be an integer between 1 and n_items=10, got 12.
     """
-    try:
-        integer = 0 if _is_no_number(value) else int(value)
-        whole = not _is_no_number(value) and bool(integer == value)
-    except (TypeError, ValueError, OverflowError):
-        whole, integer = False, 0
+    whole, integer = False, 0
+    with suppress(TypeError, ValueError, OverflowError):
+        if not _is_no_number(value):
+            integer = int(value)
+            whole = bool(integer == value)
     most = LARGEST_INTEGER if at_most is None else at_most
     if whole and at_least <= integer <= most:
         return integer
@@ -179,6 +180,14 @@ def check_flag(value: Any, name: str) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InvalidInput(f"{name} must be true or false, got {shown(value)}.")
     return bool(value)
+
+
+def as_array(value: Any, name: str) -> NDArray[Any]:
+    """Return a value as an array of whatever it holds, or raise."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{name} must be an array of numbers.") from None
 
 
 def check_array(values: ArrayLike, name: str, *, n_dims: int) -> FloatArray:

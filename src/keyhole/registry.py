@@ -112,6 +112,10 @@ def all_settings(cls: type) -> dict[str, Any]:
 
 
 def _parameters(cls: type) -> list[inspect.Parameter]:
+    if cls.__init__ is object.__init__:  # type: ignore[misc]
+        # Reading the signature of a builtin copies the table of all modules, and leaves the copy to
+        # the garbage collector.
+        return []
     return list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
 
 

@@ -1,5 +1,6 @@
 """Learning in chunks: the same bits as one call, every query once a pass, bounded memory."""
 
+import gc
 import sys
 import tracemalloc
 
@@ -172,6 +173,7 @@ def test_group_files_are_streamed_too(tmp_path):
 
 
 def _peak(path, rounds):
+    gc.collect()  # what other tests have left to be collected is not of this game
     tracemalloc.start()
     stream = LetorStream(path, normalise="minmax", block_bytes=16 * BLOCK)
     play(_ranker(stream), stream, rounds=rounds, seed=7)
@@ -180,9 +182,23 @@ def _peak(path, rounds):
     return peak
 
 
+def test_no_game_leaves_work_to_the_garbage_collector(path):
+    def learn():
+        stream = LetorStream(path, normalise="minmax")
+        play(_ranker(stream), stream, rounds=10, seed=7)
+
+    learn()
+    gc.collect()
+    gc.disable()
+    try:
+        learn()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
+
+
 def test_memory_is_that_of_a_few_chunks(path, tmp_path):
-    stream = LetorStream(path, normalise="minmax")
-    play(_ranker(stream), stream, rounds=10, seed=7)  # compiled before memory is counted
+    _peak(path, rounds=240)  # what is compiled or imported once is not of a file's size
     sizes = {n: _write(tmp_path / f"{n}.txt", n, n_features=40) for n in (700, 5600)}
     small, large = (_peak(file, 2 * n) for n, file in sizes.items())
     tracemalloc.start()
@@ -196,7 +212,8 @@ def test_memory_is_that_of_a_few_chunks(path, tmp_path):
     identities = {str(query) for query in range(5600)}
     kept = 1.25 * sys.getsizeof(identities) + sum(map(sys.getsizeof, identities))
     peaks = f"{small:,} B for {chunks[0]} chunks, {large:,} B for {chunks[1]}, {whole:,} B whole"
-    assert large < small + kept + 16 * BLOCK, peaks
+    # A chunk more may be alive at the moment of the peak, and one may be longer than another.
+    assert large < small + kept + 2 * 16 * BLOCK, peaks
     assert whole > 4 * large, peaks
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import MAX_ROUND, InvalidInput, check_round
+from keyhole.errors import MAX_ROUND, InvalidInput, as_array, check_round
 from keyhole.kernels.checking import all_finite
 
 
@@ -39,21 +39,14 @@ def check_arrays(
         raise InvalidInput(f"state of {name} must hold {', '.join(wanted)}, got {held}.")
     arrays = {}
     for key, array in own.items():
-        arrays[key] = _as_array(given[key], key)
+        arrays[key] = as_array(given[key], f"`{key}` of the state")
         _check_like(arrays[key], array, key)
-    next_round = _as_array(given["next_round"], "next_round")
+    next_round = as_array(given["next_round"], "`next_round` of the state")
     if next_round.size != 1:
         raise InvalidInput(
             f"`next_round` of the state must be one number, got shape {next_round.shape}."
         )
     return arrays, check_round(next_round.item())
-
-
-def _as_array(value: Any, key: str) -> NDArray[Any]:
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"`{key}` of the state must be an array of numbers.") from None
 
 
 def _check_like(given: NDArray[Any], own: NDArray[Any], key: str) -> None:

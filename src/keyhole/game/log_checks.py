@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import MAX_ROUND, InvalidInput, check_integer, check_ranking, check_seed
+from keyhole.errors import (
+    MAX_ROUND,
+    InvalidInput,
+    as_array,
+    check_integer,
+    check_ranking,
+    check_seed,
+)
 from keyhole.kernels.checking import all_finite, first_bad_list, first_bad_value
 
 _LARGEST_FLOAT = float(np.finfo(np.float64).max)
@@ -36,16 +43,9 @@ def _number(value: Any) -> Any:
     return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
 
 
-def _as_array(value: Any, name: str) -> NDArray[Any]:
-    try:
-        return np.asarray(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"`{name}` of a log must be an array of numbers.") from None
-
-
 def _array(fields: Mapping[str, Any], name: str, dtype: Any, kinds: str) -> NDArray[Any]:
     """Return a flat array of some kind of numbers, or raise."""
-    given = _as_array(fields[name], name)
+    given = as_array(fields[name], f"`{name}` of a log")
     if given.ndim != 1 or given.dtype.kind not in kinds:
         raise InvalidInput(
             f"`{name}` of a log must be a flat array of {np.dtype(dtype)}, got {given.dtype} of "
@@ -55,7 +55,7 @@ def _array(fields: Mapping[str, Any], name: str, dtype: Any, kinds: str) -> NDAr
 
 
 def _features(value: Any) -> NDArray[Any]:
-    given = _as_array(value, "features")
+    given = as_array(value, "`features` of a log")
     if given.ndim != 2 or given.dtype.kind != "f":
         raise InvalidInput(
             f"`features` of a log must be rows of floats, got {given.dtype} of shape {given.shape}."
