@@ -45,6 +45,11 @@ TABLE = np.random.default_rng(5).integers(0, 4, size=(300, 5)).astype(float)
 GRADED = Ratings(TABLE)
 
 RANKER_EXAMPLES: dict[str, list[tuple[str, Callable[..., Ranker], World | None]]] = {
+    "keystone": [
+        ("top 1", lambda: MAKE["keystone"](5), None),
+        ("graded", lambda: MAKE["keystone"](5, k=2, max_grade=3), GRADED),
+        ("SumLoss", lambda: MAKE["keystone"](6, k=3, measure="SumLoss", run=1), None),
+    ],
     "rtopk": [
         *(
             (name, lambda name=name: MAKE["rtopk"](5, horizon=120, k=2, subroutine=name), None)

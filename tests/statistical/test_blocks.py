@@ -39,7 +39,9 @@ class Table:
     def round(self, draw: Draw, relevance) -> bool:
         explored, propensity = self.rank(draw)
         self.reveal.kernel.reveal(self.reveal.params, draw, relevance, self.ranking, self.values)
-        seen = Seen(draw, self.features, self.ranking, explored, propensity, self.values)
+        seen = Seen(
+            draw, self.features, self.ranking, explored, propensity, self.values, np.empty(0)
+        )
         self.kernel.update(self.params, self.state, seen, self.work)
         return explored
 

@@ -210,6 +210,7 @@ def check_items_are_exchangeable(ranker: Ranker, world: World, rounds: int) -> N
     if first:
         renamed.load_state_dict(plain.state_dict())
     shown = np.empty(ranker.n_items, dtype=np.int64)
+    note = np.empty(renamed.kernel.note_size(renamed.params))
     work = renamed.kernel.work(renamed.params, renamed.n_items)
     for t in range(first, first + rounds):
         impression, feedback = one_round(plain, world, reveal, t)
@@ -224,7 +225,8 @@ def check_items_are_exchangeable(ranker: Ranker, world: World, rounds: int) -> N
             f"Relabelling items must relabel the rankings of {name_of(ranker)}; round {t} differs.",
         )
         plain.update(impression, feedback)
-        seen = Seen(draw, features, shown, explored, propensity, feedback.values)
+        renamed.kernel.note(renamed.params, work, note)
+        seen = Seen(draw, features, shown, explored, propensity, feedback.values, note)
         renamed.kernel.update(renamed.params, renamed.state, seen, work)
 
 

@@ -13,7 +13,9 @@ from keyhole.contracts.lists import (
     Impression,
     Item,
     Query,
+    check_note,
     no_features,
+    no_note,
     shown_in,
     values_by_position,
 )
@@ -28,6 +30,7 @@ from keyhole.contracts.rankers import (
     Ranker,
     RankerKernel,
     Seen,
+    nothing_to_note,
     nothing_to_prepare,
 )
 from keyhole.contracts.reveals import Reveal, RevealKernel
@@ -51,8 +54,11 @@ __all__ = [
     "World",
     "WorldKernel",
     "are_finite",
+    "check_note",
     "measure_work",
     "no_features",
+    "no_note",
+    "nothing_to_note",
     "nothing_to_prepare",
     "nothing_upcoming",
     "shown_in",

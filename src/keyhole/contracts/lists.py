@@ -1,7 +1,7 @@
 """A list to be ranked, what was shown of it, and what was revealed."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -85,13 +85,19 @@ def check_names(names: Any, n_items: int) -> tuple[Item, ...]:
     return found
 
 
+def no_note() -> FloatArray:
+    """Return the note of a ranker that takes none."""
+    return np.empty(0)
+
+
 @dataclass(frozen=True)
 class Impression:
     """What was shown, and all that ``update`` may remember of ``rank``.
 
     ``ranking[p]`` is the index of the item at position ``p``. ``propensity`` is the marginal
     probability with which each revealed item was put where it was seen, or NaN
-    where the ranker does not compute it (no learner then divides by it).
+    where the ranker does not compute it (no learner then divides by it). ``note`` is what else the
+    ranker must know of how the list came about, in numbers of its own.
     """
 
     round: int
@@ -99,6 +105,7 @@ class Impression:
     ranking: IntArray
     explored: bool
     propensity: float
+    note: FloatArray = field(default_factory=no_note)
 
     @property
     def items(self) -> list[Item]:
@@ -114,6 +121,7 @@ class Impression:
             "ranking": self.ranking.tolist(),
             "explored": self.explored,
             "propensity": None if np.isnan(self.propensity) else self.propensity,
+            "note": self.note.tolist(),
             "items": self.query.items,
             "features": None if features is None else features.tolist(),
             "dtype": None if features is None else features.dtype.name,
@@ -147,11 +155,23 @@ class Impression:
                 check_ranking(given["ranking"], n_items, "ranking of the impression"),
                 given["explored"],
                 propensity,
+                np.array(given.get("note", []), dtype=np.float64),
             )
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise InvalidInput(
                 f"An impression must be text that Impression.to_json wrote: {error}"
             ) from None
+
+
+def check_note(note: Any, size: int) -> FloatArray:
+    """Return the note of an impression, or raise unless it can be one of the ranker's."""
+    is_array = isinstance(note, np.ndarray) and note.dtype == np.float64
+    if not is_array or note.shape != (size,) or (size and not all_finite(note)):
+        raise InvalidInput(
+            f"note of the impression must be the {size} finite numbers that the ranker wrote, got "
+            f"{shown(note)}."
+        )
+    return note if note.flags.carray else note.copy()
 
 
 def shown_in(impression: Impression) -> IntArray:

@@ -16,6 +16,7 @@ from keyhole.contracts.lists import (
     Impression,
     Item,
     Query,
+    check_note,
     no_features,
     shown_in,
     values_by_position,
@@ -43,6 +44,15 @@ def nothing_to_prepare(params: Any, state: Any, features: Any, upcoming: Any, wo
     """Leave the scratch memory as it is."""
 
 
+@kernel
+def nothing_to_note(params: Any, work: Any, out: Any) -> None:
+    """Let the propensity be all that an update must know of how a list came about."""
+
+
+def _no_size(params: Any) -> int:
+    return 0
+
+
 _NOT_COPIED = ("lock", "_work", "_work_size")
 """What a copy of a ranker has of its own."""
 
@@ -52,7 +62,8 @@ class Seen(NamedTuple):
 
     ``draw`` is where the random numbers of that round are drawn, ``features`` its list,
     ``ranking[p]`` the item at position ``p`` and ``values[p]`` its relevance, NaN where it was
-    hidden; ``explored`` and ``propensity`` are what ``rank`` returned.
+    hidden; ``explored`` and ``propensity`` are what ``rank`` returned, ``note`` what else the
+    ranker wrote down then.
     """
 
     draw: Any
@@ -61,6 +72,7 @@ class Seen(NamedTuple):
     explored: bool
     propensity: float
     values: Any
+    note: Any
 
 
 class RankerKernel(NamedTuple):
@@ -77,6 +89,9 @@ class RankerKernel(NamedTuple):
     called before any of them, once for several if neither the state nor the list changes in
     between. ``upcoming`` are the features of the next list where they are known, and empty
     elsewhere: no result depends on them, but they can be fetched early.
+    A ranker whose ``update`` must know more of the time of ranking than ``explored`` and
+    ``propensity`` has ``rank`` leave it in the scratch memory. ``note(params, work, out)`` then
+    writes it into the ``note_size(params)`` numbers that travel with the impression.
     """
 
     init: Callable[..., Any]
@@ -85,6 +100,8 @@ class RankerKernel(NamedTuple):
     update: Callable[..., None]
     greedy: Callable[..., None] | None = None
     prepare: Callable[..., None] = nothing_to_prepare
+    note: Callable[..., None] = nothing_to_note
+    note_size: Callable[..., int] = _no_size
 
 
 class Ranker(Described, ABC):
@@ -191,8 +208,11 @@ class Ranker(Described, ABC):
             explored, propensity = self.kernel.rank(
                 self.params, self.state, self.draw(round), features, ranking, work
             )
+            note = np.empty(self.kernel.note_size(self.params))
+            if len(note):
+                self.kernel.note(self.params, work, note)
             self.next_round = max(self.next_round, round + 1)
-        return Impression(round, query, ranking, bool(explored), float(propensity))
+        return Impression(round, query, ranking, bool(explored), float(propensity), note)
 
     def best(self, query: Query | None = None) -> list[Item]:
         """Return the ranking it would show if it never explored, by name, best item first.
@@ -234,6 +254,7 @@ class Ranker(Described, ABC):
             bool(impression.explored),
             float(impression.propensity),
             values,
+            check_note(impression.note, self.kernel.note_size(self.params)),
         )
         with self.lock:
             work = self._scratch(n_items)

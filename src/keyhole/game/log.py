@@ -13,7 +13,9 @@ from keyhole.contracts import (
     Ranker,
     Seen,
     are_finite,
+    check_note,
     no_features,
+    no_note,
     shown_in,
     values_by_position,
 )
@@ -32,13 +34,17 @@ from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
 
 R = TypeVar("R", bound=Ranker)
 
+_GROWING = ("rounds", "explored", "propensities", "rankings", "values", "features", "notes")
+"""The arrays of a log that one more row makes longer, but for where its list begins."""
+
 
 class Log(NamedTuple):
     """Impressions and feedback, in the order in which updates were made.
 
     Row i is round ``rounds[i]``; its list is ``starts[i]`` up to ``starts[i + 1]`` of
-    ``rankings``, ``values`` and ``features``. ``seed`` and ``run`` say where the ranker's random
-    numbers came from: an update may need those of the round it learns from.
+    ``rankings``, ``values`` and ``features``, and ``notes[i]`` the note of its impression. ``seed``
+    and ``run`` say where the ranker's random numbers came from: an update may need those of the
+    round it learns from.
     """
 
     seed: int
@@ -50,6 +56,8 @@ class Log(NamedTuple):
     rankings: IntArray
     values: FloatArray
     features: FloatArray
+    notes: FloatArray = np.empty((0, 0))
+    """Empty where the ranker takes no notes."""
 
     @classmethod
     def empty(
@@ -60,6 +68,7 @@ class Log(NamedTuple):
         n_items: int,
         n_features: int = 0,
         dtype: Any = np.float64,
+        note_size: int = 0,
     ) -> "Log":
         """Return a log with room for ``length`` rounds of lists of up to ``n_items``."""
         return cls(
@@ -72,6 +81,7 @@ class Log(NamedTuple):
             np.zeros(length * n_items, np.int64),
             np.full(length * n_items, np.nan),
             np.empty((length * n_items, n_features), dtype),
+            np.zeros((length, note_size)),
         )
 
     def trimmed(self) -> "Log":
@@ -100,6 +110,7 @@ class Log(NamedTuple):
                 )
         if len({i.query.features is None or i.query.features.shape[1] for i in shown}) > 1:
             raise InvalidInput("A log must be of documents with one number of features.")
+        note_size = ranker.kernel.note_size(ranker.params)
         features = [
             no_features(i.query.n_items) if i.query.features is None else i.query.features
             for i in shown
@@ -114,6 +125,7 @@ class Log(NamedTuple):
             np.concatenate([i.ranking for i in shown]).astype(np.int64),
             np.concatenate([values_by_position(f, len(i.ranking)) for i, f in pairs]),
             np.concatenate(features),
+            np.array([check_note(i.note, note_size) for i in shown]).reshape(len(shown), note_size),
         )
 
     def followed_by(self, rest: "Log") -> "Log":
@@ -126,8 +138,7 @@ class Log(NamedTuple):
                 f"{rest.seed} and {rest.run}."
             )
         joined: dict[str, Any] = {
-            name: np.concatenate([getattr(self, name), getattr(rest, name)])
-            for name in ("rounds", "explored", "propensities", "rankings", "values", "features")
+            name: np.concatenate([getattr(self, name), getattr(rest, name)]) for name in _GROWING
         }
         starts = np.concatenate([self.starts, self.starts[-1] + rest.starts[1:]])
         return self._replace(**joined, starts=starts)
@@ -143,6 +154,7 @@ class Log(NamedTuple):
             rounds=self.rounds[first:last],
             explored=self.explored[first:last],
             propensities=self.propensities[first:last],
+            notes=self.notes[first:last],
             starts=self.starts[first : last + 1] - self.starts[first],
             rankings=self.rankings[where],
             values=self.values[where],
@@ -160,6 +172,7 @@ class Log(NamedTuple):
             ranking,
             bool(self.explored[row]),
             float(self.propensities[row]),
+            self.notes[row] if self.notes.size else no_note(),
         )
         return impression, Feedback(self.values[where])
 
@@ -171,6 +184,7 @@ class Log(NamedTuple):
     def load(cls, path: Path | str) -> "Log":
         """Read a log written by :meth:`save`."""
         with reading_arrays(path, "a log saved by Log.save") as arrays:
+            arrays.setdefault("notes", cls._field_defaults["notes"])  # there were none once
             fields: dict[str, Any] = {name: arrays[name] for name in cls._fields}
             return cls(**check_log(fields))
 
@@ -189,6 +203,7 @@ def _log_loop(prepare: Any, update: Any) -> Callable[..., None]:
                 log.explored[row],
                 log.propensities[row],
                 log.values[first:end],
+                log.notes[row],
             )
             update(params, state, seen, work)
 
@@ -238,6 +253,12 @@ def _check_fits(ranker: Ranker, log: Log) -> None:
         raise InvalidInput(
             f"The log must be of documents with {ranker.n_features} features, got "
             f"{log.features.shape[1]}."
+        )
+    note_size = ranker.kernel.note_size(ranker.params)
+    if log.notes.shape[1] != note_size:
+        raise InvalidInput(
+            f"The log must have the notes of {name}, {note_size} numbers a round, got "
+            f"{log.notes.shape[1]}."
         )
     for row in np.flatnonzero(lengths != ranker.n_items)[:1]:
         # A ranker that refuses one length refuses all others, or else the longer ones.

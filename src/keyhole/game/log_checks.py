@@ -30,8 +30,11 @@ def check_log(fields: Mapping[str, Any]) -> dict[str, Any]:
         "starts": _array(fields, "starts", np.int64, "iu"),
         "rankings": _array(fields, "rankings", np.int64, "iu"),
         "values": _array(fields, "values", np.float64, "f"),
-        "features": _features(fields["features"]),
+        "features": _rows(fields, "features"),
+        "notes": np.require(_rows(fields, "notes"), np.float64),
     }
+    if not checked["notes"].size:  # of a ranker that takes none
+        checked["notes"] = np.empty((len(checked["rounds"]), 0))
     _check_lengths(checked)
     _check_rows(checked)
     _check_lists(checked)
@@ -54,22 +57,24 @@ def _array(fields: Mapping[str, Any], name: str, dtype: Any, kinds: str) -> NDAr
     return np.require(given, dtype, ["C", "W"])
 
 
-def _features(value: Any) -> NDArray[Any]:
-    given = as_array(value, "`features` of a log")
+def _rows(fields: Mapping[str, Any], name: str) -> NDArray[Any]:
+    """Return rows of finite floats, 32 bits wide if they were, or raise."""
+    given = as_array(fields[name], f"`{name}` of a log")
     if given.ndim != 2 or given.dtype.kind != "f":
         raise InvalidInput(
-            f"`features` of a log must be rows of floats, got {given.dtype} of shape {given.shape}."
+            f"`{name}` of a log must be rows of floats, got {given.dtype} of shape {given.shape}."
         )
     kind = np.float32 if given.dtype == np.float32 else np.float64
-    features = np.require(given, kind, ["C", "W"])
-    if not all_finite(features.reshape(-1)):
-        raise InvalidInput("`features` of a log must be finite.")
-    return features
+    rows = np.require(given, kind, ["C", "W"])
+    if not all_finite(rows.reshape(-1)):
+        raise InvalidInput(f"`{name}` of a log must be finite.")
+    return rows
 
 
 def _check_lengths(log: Mapping[str, Any]) -> None:
     n_rows, starts = len(log["rounds"]), log["starts"]
-    for name, length in (("explored", n_rows), ("propensities", n_rows), ("starts", n_rows + 1)):
+    lengths = {"explored": n_rows, "propensities": n_rows, "notes": n_rows, "starts": n_rows + 1}
+    for name, length in lengths.items():
         if len(log[name]) != length:
             raise InvalidInput(
                 f"`{name}` of a log of {n_rows} rounds must have {length} entries, got "

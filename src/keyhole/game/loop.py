@@ -13,6 +13,7 @@ class Board(NamedTuple):
     """What one run writes: buffers of the current round, totals, and the curve."""
 
     ranking: Any
+    note: Any
     relevance: Any
     gains: Any
     values: Any
@@ -55,6 +56,8 @@ def write_down(log: Any, row: int, seen: Any) -> None:
     log.rounds[row] = seen.draw.round
     log.explored[row] = seen.explored
     log.propensities[row] = seen.propensity
+    for index in range(seen.note.shape[0]):
+        log.notes[row, index] = seen.note[index]
     log.starts[row + 1] = place + n_items
     for position in range(n_items):
         log.rankings[place + position] = seen.ranking[position]
@@ -78,6 +81,7 @@ def _round_loop(
     changing: bool,
     prepare_list: Any,
     rank: Any,
+    take_note: Any,
     update: Any,
     score_greedy: Any,
     relevance_of: Any,
@@ -126,13 +130,14 @@ def _round_loop(
             relevance_of(world_params, users, relevance)
             prepare_list(ranker_params, state, features, matrix[later:end_later], work)
             explored, propensity = rank(ranker_params, state, draw, features, ranking, work)
+            take_note(ranker_params, work, board.note)
             reveal(reveal_params, Draw(seed, reveal_stream, t), relevance, ranking, values)
             offset, norm = prepare(measure_params, relevance, gains, scratch)
             shown = score(measure_params, gains, offset, norm, ranking)
             total += shown
             judge = (explored, gains, offset, norm, measure_params, work, spare)
             greedy_total += score_greedy(ranker_params, state, features, judge, shown)
-            seen = Seen(draw, features, ranking, explored, propensity, values)
+            seen = Seen(draw, features, ranking, explored, propensity, values, board.note)
             update(ranker_params, state, seen, work)
             observe(comparator_params, gains, offset, norm, sums)
             if t - log_first < log.rounds.shape[0]:
@@ -176,6 +181,7 @@ def loop_of(
         _loop_of_lists if changing else _loop_of_one_list,
         own.prepare,
         own.rank,
+        own.note,
         own.update,
         score_greedy,
         *world.kernel,

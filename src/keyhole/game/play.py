@@ -119,6 +119,7 @@ def _new_board(game: _Game, before: RunEnd | None) -> Board:
     n_kept = n_points if game.final else 0
     return Board(
         np.empty(n_items, np.int64),
+        np.empty(game.ranker.kernel.note_size(game.ranker.params)),
         np.empty(n_items),
         np.empty(n_items),
         np.empty(n_items),
@@ -145,14 +146,17 @@ def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Event)
     board = _new_board(game, before)
     measure_params = game.measure.params(n_items)
     n_logged = game.end - game.begin if game.record else 0
-    log = Log.empty(game.seed, run, n_logged, n_items)
+    note_size = len(board.note)
+    log = Log.empty(game.seed, run, n_logged, n_items, note_size=note_size)
     for part, first_of_part, end_of_part in world.parts(game.begin, game.end):
         params = (
             ranker.params, part.params, game.reveal.params, measure_params, comparator.params
         )  # fmt: skip
         matrix = part.matrix()
         if game.record and log.features.shape[1] != matrix.shape[1]:
-            log = Log.empty(game.seed, run, n_logged, n_items, matrix.shape[1], matrix.dtype)
+            log = Log.empty(
+                game.seed, run, n_logged, n_items, matrix.shape[1], matrix.dtype, note_size
+            )
         step = max(1, _SEGMENT_WORK // max(n_items * max(1, matrix.shape[1]), comparator.n_sums))
         for first in range(first_of_part, end_of_part, step):
             if stop.is_set():

@@ -15,6 +15,7 @@ from keyhole.rankers.fixed import (
     FixedListRanker,
     Forecaster,
     Hedge,
+    Keystone,
     OnlineRank,
     Random,
     RTopK,
@@ -37,6 +38,7 @@ RANKERS: Table[Ranker] = Table(
     Ranker,
     {
         # of one list for everybody
+        "keystone": Keystone,
         "rtopk": RTopK,
         "ftpl": FTPL,
         "onlinerank": OnlineRank,
@@ -131,6 +133,7 @@ __all__ = [
     "Hedge",
     "KernelMaxViolationPerceptron",
     "KernelSLAMPerceptron",
+    "Keystone",
     "MaxViolationPerceptron",
     "OnlineRank",
     "RTopK",

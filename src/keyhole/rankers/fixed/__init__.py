@@ -4,6 +4,7 @@ from keyhole.rankers.fixed.base import FixedListRanker
 from keyhole.rankers.fixed.forecaster import Forecaster
 from keyhole.rankers.fixed.full_information import FTPL, OnlineRank
 from keyhole.rankers.fixed.hedge import Hedge
+from keyhole.rankers.fixed.keystone import Keystone
 from keyhole.rankers.fixed.plain import Fixed, Random
 from keyhole.rankers.fixed.rtopk import RTopK
 from keyhole.rankers.fixed.subroutines import SUBROUTINES
@@ -15,6 +16,7 @@ __all__ = [
     "FixedListRanker",
     "Forecaster",
     "Hedge",
+    "Keystone",
     "OnlineRank",
     "RTopK",
     "Random",

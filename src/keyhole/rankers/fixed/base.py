@@ -223,7 +223,7 @@ class FixedListRanker(Ranker):
     def _carried_to(self, names: tuple[Item, ...]) -> Self:
         """Return the ranker of another list, with what is known of the items in both."""
         kept = None if self.item_names is None and names == self.items else list(names)
-        where = _places_in(self.items, names)
+        where = places_in(self.items, names)
         other = self.fresh(n_items=len(names), items=kept, **self.settings_for(where))
         own = other.state._asdict()
         for name, array in self.carried(self.state._asdict(), other, where).items():
@@ -274,7 +274,7 @@ class FixedListRanker(Ranker):
     def _credit(self, earlier: Self, before: Arrays) -> None:
         """Take over what an update of the ranker of an earlier list has changed."""
         after, own = earlier.state._asdict(), self.state._asdict()
-        where = _places_in(earlier.items, self.items)
+        where = places_in(earlier.items, self.items)
         by_item = self.by_item or ()
         same_time = all(
             np.array_equal(before[name], after[name]) for name in after if name not in by_item
@@ -309,7 +309,7 @@ def check_items(items: Any, name: str, n_items: int | None = None) -> tuple[Item
     return names
 
 
-def _places_in(there: tuple[Item, ...], names: tuple[Item, ...]) -> IntArray:
+def places_in(there: tuple[Item, ...], names: tuple[Item, ...]) -> IntArray:
     """Return where each of some names is in a list, or -1."""
     places = {name: index for index, name in enumerate(there)}
     return np.array([places.get(name, -1) for name in names], dtype=np.int64)

@@ -1,0 +1,92 @@
+"""Which item is worth a look: the value of knowing it better against the price of showing it."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from keyhole.kernels.compiled import kernel
+from keyhole.rankers.fixed.audited import regime_length
+
+_STEPS = 64
+_FURTHEST = 4.0
+_NEIGHBOURS = 9.0
+_LEAST_SHARE = 0.1
+
+
+def value_table() -> Any:
+    """Return psi(z) = phi(z) - z (1 - Phi(z)) at z = 0, 1/64, ...: what a guess may gain by."""
+    z = np.arange(0.0, _FURTHEST + 2.0 / _STEPS, 1.0 / _STEPS)
+    tails = np.array([0.5 * math.erfc(each / math.sqrt(2.0)) for each in z])
+    return np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi) - z * tails
+
+
+@kernel
+def _shrinkage(memory: Any, order: Any, place: int) -> float:
+    """Return which share of the differences among an item's neighbours in the order is real."""
+    item = order[place]
+    mean, variance = memory.mean[item], memory.spread[item] ** 2
+    sum_of_gaps = sum_of_squares = 0.0
+    variances, count = variance, 1.0
+    for step in (-1, 1):
+        other = place + step
+        while 0 <= other < order.shape[0]:
+            theirs = memory.spread[order[other]] ** 2
+            gap = memory.mean[order[other]] - mean
+            if gap * gap > _NEIGHBOURS * (variance + theirs):
+                break
+            sum_of_gaps += gap
+            sum_of_squares += gap * gap
+            variances += theirs
+            count += 1.0
+            other += step
+    if count == 1.0:
+        return 1.0
+    noise = variances / count
+    between = (sum_of_squares - sum_of_gaps * sum_of_gaps / count) / (count - 1.0) - noise
+    real = max(between, _LEAST_SHARE * noise)
+    return real / (real + noise)
+
+
+@kernel
+def _value(memory: Any, order: Any, place: int, weights: Any, table: Any) -> float:
+    """Return what a round may gain by knowing an item: its chances to belong elsewhere."""
+    item = order[place]
+    mean, root = memory.mean[item], math.sqrt(_shrinkage(memory, order, place))
+    scale = _STEPS * root / memory.spread[item]
+    value = 0.0
+    for other in range(place - 1, -1, -1):
+        distance = scale * (memory.mean[order[other]] - mean)
+        if not distance <= _STEPS * _FURTHEST:
+            break
+        value += (weights[other] - weights[other + 1]) * table[int(max(distance, 0.0))]
+    for other in range(place + 1, order.shape[0]):
+        distance = scale * (mean - memory.mean[order[other]])
+        if not distance <= _STEPS * _FURTHEST:
+            break
+        value += (weights[other - 1] - weights[other]) * table[int(max(distance, 0.0))]
+    return value * root * memory.spread[item]
+
+
+@kernel
+def _price(memory: Any, order: Any, place: int, k: int, weights: Any) -> float:
+    """Return what a round is expected to lose by an item that is lifted to position k."""
+    price = -memory.mean[order[place]] * (weights[k - 1] - weights[place])
+    for other in range(k - 1, place):
+        price += (weights[other] - weights[other + 1]) * memory.mean[order[other]]
+    return price
+
+
+@kernel
+def is_worth_a_look(
+    params: Any, memory: Any, order: Any, place: int, round: int, alarms: float
+) -> bool:
+    """Return whether the item at a place below k should be lifted there."""
+    item = order[place]
+    if memory.n[item] == 0.0 or memory.suspect[item] == 1:
+        return True
+    length = regime_length(round, alarms)
+    future = min(0.5 * length, 6.5 * length ** (2.0 / 3.0))
+    price = _price(memory, order, place, params.k, params.weights)
+    value = _value(memory, order, place, params.weights, params.table)
+    return price * memory.n[item] < future * value

@@ -1,0 +1,100 @@
+"""The parts of a keystone by hand, and what it learns where others cannot."""
+
+import numpy as np
+import pytest
+
+from keyhole import FTPL, Flips, RTopK, play
+from keyhole.errors import InvalidInput
+from keyhole.rankers import Keystone
+from keyhole.rankers.fixed.audited import new_histograms, observe
+from keyhole.worlds import Recorded
+
+
+def two_crowds(rounds, numbers, n_items=20, flip=0.1):
+    """Return relevance by round: five items are good at first, five others from a third on."""
+    good = np.zeros((rounds, n_items), dtype=bool)
+    good[: rounds // 3, :5] = good[rounds // 3 :, 5:10] = True
+    return (good != (numbers.random(good.shape) < flip)).astype(float)
+
+
+def test_histograms_hold_everything_in_few_buckets():
+    memory, numbers = new_histograms(2), np.random.default_rng(0)
+    gains = (numbers.random(500) < 0.4).astype(float)
+    for round, gain in enumerate(gains):
+        assert not observe(memory, 1, gain, round, 0.0)
+        used = memory.n_buckets[1]
+        sizes = memory.counts[1, :used].tolist()
+        assert sizes == sorted(sizes, reverse=True)
+        assert max(sizes.count(size) for size in sizes) <= 3
+        assert sum(sizes) == memory.n[1] == memory.all_n[1] == round + 1
+        assert memory.sums[1, :used].sum() == memory.total[1] == gains[: round + 1].sum()
+    assert memory.mean[1] == pytest.approx((gains.sum() + 0.5) / 501)
+    assert memory.n.tolist() == [0.0, 500.0]
+
+
+def test_a_change_drops_the_past_and_noise_does_not():
+    memory, numbers = new_histograms(1), np.random.default_rng(1)
+    for round in range(400):
+        assert not observe(memory, 0, float(numbers.random() < 0.9), round, 0.0)
+    alarms = [observe(memory, 0, float(numbers.random() < 0.1), 400 + i, 0.0) for i in range(60)]
+    assert 0 < sum(alarms) <= 2
+    assert alarms.index(True) < 20
+    assert memory.n[0] < 100
+    assert memory.all_n[0] == 460
+    assert memory.mean[0] < 0.3
+
+
+def test_every_item_is_seen_as_often_as_the_note_says():
+    """One over the noted chance, where an item was seen, has mean one for each item."""
+    ranker = Keystone(4, k=2)
+    for relevance in ([1, 0], [0, 1], [1, 1], [0, 0]):
+        ranker.update(ranker.rank(), relevance)
+    weights = np.zeros((20_000, 4))
+    for round in range(len(weights)):
+        shown = ranker.rank(round=round)
+        weights[round, shown.ranking[:2]] = 1.0 / shown.note[:2]
+        assert shown.propensity == shown.note[1]
+    errors = weights.std(axis=0) / np.sqrt(len(weights))
+    assert (np.abs(weights.mean(axis=0) - 1.0) < 5.0 * errors).all()
+    assert (errors < 0.2).all()
+
+
+def test_one_item_seen_is_enough_to_be_ahead_of_those_who_see_all():
+    seen_one = play(Keystone(20), Flips(20), rounds=6_000, runs=6, seed=5).average_regret
+    seen_all = play(FTPL(20, horizon=6_000), Flips(20), rounds=6_000, runs=6, seed=5)
+    assert seen_one.mean + 2 * seen_one.error < seen_all.average_regret.mean
+
+
+def test_a_crowd_that_changes_is_followed():
+    """Better than any fixed ranking, which who never forgets cannot be."""
+    crowd = Recorded(two_crowds(6_000, np.random.default_rng(2)))
+    assert play(Keystone(20), crowd, rounds=6_000).average_regret.mean < -0.25
+    stubborn = RTopK(20, horizon=6_000)
+    assert play(stubborn, crowd, rounds=6_000).average_regret.mean > 0.1
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"held": np.zeros(3, np.int64)}, "`held` of the state must hold each of the items"),
+        ({"n_buckets": np.full(3, 95)}, "`n_buckets` of the state must leave room"),
+        ({"mean": np.full(3, 2.0)}, "`mean` of the state must be between 0 and 1"),
+        ({"spread": np.zeros(3)}, "`spread` and `numbers` of the state"),
+        ({"numbers": np.array([0.0, 1.0, -1.0, 0.0])}, "`spread` and `numbers` of the state"),
+    ],
+)
+def test_states_that_kernels_cannot_index_by_are_refused(change, sentence):
+    ranker = Keystone(3)
+    with pytest.raises(InvalidInput, match=sentence):
+        ranker.load_state_dict({**ranker.state_dict(), **change})
+
+
+def test_a_note_belongs_to_its_ranker():
+    ranker = Keystone(3)
+    shown = ranker.rank()
+    assert len(shown.note) == 4
+    assert len(Keystone(3, k=2).rank().note) == 7
+    with pytest.raises(InvalidInput, match="note of the impression must be the 4 finite numbers"):
+        ranker.update(RTopK(3, horizon=9).rank(), 1)
+    with pytest.raises(InvalidInput, match="note of the impression must be the 0 finite numbers"):
+        RTopK(3, horizon=9).update(shown, 1)
