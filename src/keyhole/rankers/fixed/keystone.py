@@ -1,15 +1,14 @@
 """KEYSTONE: audited means, lifts by value, and a safe learner beside them."""
 
-import math
 from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
 
 from keyhole.bounds import ftpl
 from keyhole.contracts import RankerKernel
-from keyhole.errors import MAX_ROUND, IntArray, InvalidInput, check_ranking
+from keyhole.errors import MAX_ROUND, FloatArray, IntArray, InvalidInput, check_ranking
 from keyhole.kernels.compiled import kernel, rare_kernel
-from keyhole.kernels.draw import scalar, uniform, uniforms, uniforms_of
+from keyhole.kernels.draw import scalar, uniform, uniforms_of
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
 from keyhole.rankers.fixed.audited import (
     MOST_BUCKETS,
@@ -19,18 +18,30 @@ from keyhole.rankers.fixed.audited import (
     observe,
 )
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker, GameFacts, gain_of, places_in
-from keyhole.rankers.fixed.lifting import is_worth_a_look, value_table
+from keyhole.rankers.fixed.lifting import (
+    LOOKS,
+    is_due,
+    is_worth_its_price,
+    next_look,
+    price_of_lift,
+    value_table,
+)
+from keyhole.rankers.fixed.safe import (
+    ALARMS,
+    BLOCK,
+    FLOOR_RATE,
+    LEAD,
+    LEAD_SQUARES,
+    VARIANCE,
+    chance_to_be_seen,
+    draw_safe_list,
+    safe_params,
+    trust_in_safe,
+)
 
-_TIES, _SWEEP, _COIN, _FLOOR, _FLOOR_ITEM, _NOISE = 0, 1, 2, 3, 4, 5
-_BLOCK = 16
-_LOOKS = 2
-_FLOOR_RATE = 0.1
-_PRIOR = 0.01
-_LOGIT = math.log(_PRIOR / (1.0 - _PRIOR))
-_LOG_PRIOR = math.log(1.0 / _PRIOR)
-_LARGEST_LOGIT = 40.0
+_TIES, _COIN, _FLOOR, _FLOOR_ITEM = 0, 2, 3, 4
 _TIE = 1e-6
-_VARIANCE, _LEAD, _LEAD_SQUARES, _ALARMS = 0, 1, 2, 3
+_NEXT_BLOCK, _NEXT_ROUND = 0, 1
 
 
 class KeystoneParams(NamedTuple):
@@ -51,10 +62,11 @@ class KeystoneParams(NamedTuple):
 
 
 class KeystoneState(NamedTuple):
-    """The audited means; and of the safe learner the estimated totals and its list.
+    """The audited means and their order; and of the safe learner the estimated totals and its list.
 
-    ``clock`` is one more than the block whose list is ``held``; ``numbers`` are the variance that
-    its rate falls with, by how much it leads the audited list, the squares of that, and the alarms.
+    An item is not looked at before the round that it ``waits`` for. ``clock`` is one more than the
+    block whose list is ``held``, and one more than the latest round that was learnt; ``numbers``
+    are those of the safe learner.
     """
 
     counts: Any
@@ -69,7 +81,9 @@ class KeystoneState(NamedTuple):
     mean: Any
     spread: Any
     suspect: Any
+    waits: Any
     estimates: Any
+    order: Any
     held: Any
     clock: Any
     numbers: Any
@@ -82,9 +96,10 @@ class KeystoneWork(NamedTuple):
     sweep: Any
     keys: Any
     safe: Any
-    audited: Any
+    order: Any
     place_safe: Any
     place_audited: Any
+    failed: Any
     note: Any
     sort: SortWork
 
@@ -92,9 +107,11 @@ class KeystoneWork(NamedTuple):
 def _init(params: Any, n_items: int, n_features: int) -> KeystoneState:
     return KeystoneState(
         *new_histograms(n_items),
+        np.zeros(n_items, np.int64),
         np.zeros(n_items),
         np.arange(n_items),
-        np.zeros(1, np.int64),
+        np.arange(n_items),
+        np.zeros(2, np.int64),
         np.zeros(4),
     )
 
@@ -108,13 +125,14 @@ def _work(params: Any, n_items: int) -> KeystoneWork:
         np.empty(n_items, np.int64),
         np.empty(n_items, np.int64),
         np.empty(n_items, np.int64),
-        np.zeros(3 * params.k + 1),
+        np.empty(LOOKS, np.int64),
+        np.zeros(_note_size(params)),
         sort_work(n_items),
     )
 
 
 def _note_size(params: Any) -> int:
-    return 3 * params.k + 1
+    return 3 * params.k + 1 + LOOKS
 
 
 @kernel
@@ -124,30 +142,103 @@ def _note(params: Any, work: Any, out: Any) -> None:
 
 
 @rare_kernel
-def _draw_safe_list(params: Any, state: Any, draw: Any, block: int, out: Any, work: Any) -> None:
-    """Sort the estimated totals with the noise of a block."""
-    rate = math.sqrt(params.penalty / (params.first + state.numbers[_VARIANCE]))
-    uniforms_of(draw, block * _BLOCK, _NOISE, work.keys)
+def _sort_by_means(state: Any, draw: Any, round: int, out: Any, work: Any) -> None:
+    """Sort by audited means, ties at random."""
+    uniforms_of(draw, round, _TIES, work.keys)
     for item in range(out.shape[0]):
-        work.keys[item] = rate * state.estimates[item] - math.log(-math.log(work.keys[item]))
+        work.keys[item] = state.mean[item] + _TIE * work.keys[item]
     sort_descending(work.keys, out, work.sort)
 
 
-@rare_kernel
-def _draw_sweep(draw: Any, sweep: int, work: Any) -> None:
-    uniforms_of(draw, sweep, _SWEEP, work.keys)
-    sort_descending(work.keys, work.sweep, work.sort)
-    work.header[0], work.header[1], work.header[2] = draw.seed, draw.stream, sweep
+@kernel
+def _move(state: Any, item: int) -> None:
+    """Bring one item, whose mean has changed, to its place in the order."""
+    order, mean, means = state.order, state.mean[item], state.mean
+    place, last = 0, order.shape[0] - 1
+    while order[place] != item:
+        place += 1
+    while place > 0 and means[order[place - 1]] < mean:
+        order[place] = order[place - 1]
+        place -= 1
+    while place < last and means[order[place + 1]] > mean:
+        order[place] = order[place + 1]
+        place += 1
+    order[place] = item
 
 
 @kernel
-def _next_look(draw: Any, look: int, work: Any) -> int:
-    """Return the item of a look: all items once in each sweep, in random order."""
-    n_items = work.sweep.shape[0]
-    sweep, header = look // n_items, work.header
-    if header[0] != draw.seed or header[1] != draw.stream or header[2] != sweep:
-        _draw_sweep(draw, sweep, work)
-    return work.sweep[look % n_items]
+def _place_to_lift(params: Any, state: Any, draw: Any, order: Any, work: Any) -> int:
+    """Return the place of an item below k that is worth a look, or -1; note which were not."""
+    n_items = order.shape[0]
+    chosen = -1
+    gap = max(draw.round - state.clock[_NEXT_ROUND], 0)
+    for step in range(LOOKS):
+        work.failed[step] = -1
+        if chosen >= 0:
+            continue
+        item = next_look(draw, LOOKS * draw.round + step, work)
+        place = work.place_audited[item]
+        if place < params.k:
+            continue
+        if is_due(state, item):
+            chosen = place
+        elif draw.round >= state.waits[item]:
+            if is_worth_its_price(params, state, order, place, draw.round, state.numbers[ALARMS]):
+                chosen = place
+            else:
+                work.failed[step] = item
+    return chosen
+
+
+@kernel
+def _rank(
+    params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
+) -> tuple[bool, float]:
+    n_items, k, weights = out.shape[0], params.k, params.weights
+    floor = FLOOR_RATE * (draw.round + 1.0) ** (-1.0 / 3.0)
+    order, safe = state.order, state.held
+    if state.clock[_NEXT_BLOCK] == 0:
+        _sort_by_means(state, draw, 0, work.order, work)
+        order = work.order
+    block = draw.round // BLOCK
+    if state.clock[_NEXT_BLOCK] != block + 1:
+        draw_safe_list(params, state, draw, block, work.safe, work)
+        safe = work.safe
+    lead = 0.0
+    for position in range(n_items):
+        work.place_safe[safe[position]] = position
+        work.place_audited[order[position]] = position
+        lead += weights[position] * (state.mean[safe[position]] - state.mean[order[position]])
+    lifted = _place_to_lift(params, state, draw, order, work)
+    if lifted >= 0:
+        lead += price_of_lift(state, order, lifted, k, weights)
+    trust = trust_in_safe(state.numbers)
+    plays_safe = scalar(draw, draw.round, _COIN, 0) < trust
+    shown = safe if plays_safe else order
+    for position in range(n_items):
+        out[position] = shown[position]
+    if lifted >= 0 and not plays_safe:
+        _lift(out, lifted, k)
+    floored = scalar(draw, draw.round, _FLOOR, 0) < floor
+    if floored:
+        _lift_anything(draw, out, k)
+    propensity = 1.0
+    for position in range(k):
+        item = out[position]
+        there, here = work.place_safe[item], work.place_audited[item]
+        if here == lifted:
+            here = k - 1
+        elif k - 1 <= here < lifted:
+            here += 1
+        propensity = trust * chance_to_be_seen(there, k, n_items, floor)
+        propensity += (1.0 - trust) * chance_to_be_seen(here, k, n_items, floor)
+        work.note[position] = propensity
+        work.note[k + position] = state.mean[item]
+        work.note[2 * k + position] = weights[there] - weights[here]
+    work.note[3 * k] = lead
+    for step in range(LOOKS):
+        work.note[3 * k + 1 + step] = work.failed[step]
+    return lifted >= 0 or plays_safe or floored, propensity
 
 
 @kernel
@@ -157,72 +248,6 @@ def _lift(order: Any, place: int, k: int) -> None:
     for position in range(place, k - 1, -1):
         order[position] = order[position - 1]
     order[k - 1] = item
-
-
-@kernel
-def _audited_list(params: Any, state: Any, draw: Any, out: Any, work: Any) -> bool:
-    """Sort by audited means, and lift what is worth a look; return whether anything was."""
-    uniforms(draw, _TIES, work.keys)
-    for item in range(out.shape[0]):
-        work.keys[item] = state.mean[item] + _TIE * work.keys[item]
-    sort_descending(work.keys, out, work.sort)
-    for position in range(out.shape[0]):
-        work.place_audited[out[position]] = position
-    for step in range(_LOOKS):
-        place = work.place_audited[_next_look(draw, _LOOKS * draw.round + step, work)]
-        if place >= params.k and is_worth_a_look(
-            params, state, out, place, draw.round, state.numbers[_ALARMS]
-        ):
-            _lift(out, place, params.k)
-            return True
-    return False
-
-
-@kernel
-def _chance(place: int, k: int, n_items: int, floor: float) -> float:
-    """Return how likely the item at some place of a list is to be seen."""
-    if place < k - 1:
-        return 1.0
-    return 1.0 - floor * (1.0 - k / n_items) if place == k - 1 else floor / n_items
-
-
-@kernel
-def _rank(
-    params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
-) -> tuple[bool, float]:
-    n_items, k, weights = out.shape[0], params.k, params.weights
-    floor = _FLOOR_RATE * (draw.round + 1.0) ** (-1.0 / 3.0)
-    lifted = _audited_list(params, state, draw, work.audited, work)
-    block = draw.round // _BLOCK
-    safe = state.held
-    if state.clock[0] != block + 1:
-        _draw_safe_list(params, state, draw, block, work.safe, work)
-        safe = work.safe
-    lead = state.numbers[_LEAD] * math.sqrt(_LOG_PRIOR / (1.0 + state.numbers[_LEAD_SQUARES]))
-    logit = min(max(_LOGIT + lead, -_LARGEST_LOGIT), _LARGEST_LOGIT)
-    trust = 1.0 / (1.0 + math.exp(-logit))
-    plays_safe = scalar(draw, draw.round, _COIN, 0) < trust
-    baseline = 0.0
-    for position in range(n_items):
-        out[position] = safe[position] if plays_safe else work.audited[position]
-        work.place_safe[safe[position]] = position
-        work.place_audited[work.audited[position]] = position
-        baseline += weights[position] * state.mean[safe[position]]
-        baseline -= weights[position] * state.mean[work.audited[position]]
-    floored = scalar(draw, draw.round, _FLOOR, 0) < floor
-    if floored:
-        _lift_anything(draw, out, k)
-    propensity = 1.0
-    for position in range(k):
-        item = out[position]
-        there, here = work.place_safe[item], work.place_audited[item]
-        propensity = trust * _chance(there, k, n_items, floor)
-        propensity += (1.0 - trust) * _chance(here, k, n_items, floor)
-        work.note[position] = propensity
-        work.note[k + position] = state.mean[item]
-        work.note[2 * k + position] = weights[there] - weights[here]
-    work.note[3 * k] = baseline
-    return lifted or plays_safe or floored, propensity
 
 
 @rare_kernel
@@ -239,13 +264,14 @@ def _lift_anything(draw: Any, out: Any, k: int) -> None:
 
 @kernel
 def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
-    k, round, numbers = params.k, seen.draw.round, state.numbers
-    block = round // _BLOCK
-    if block + 1 > state.clock[0]:
-        _draw_safe_list(params, state, seen.draw, block, state.held, work)
-        state.clock[0] = block + 1
+    k, round, numbers, n_items = params.k, seen.draw.round, state.numbers, state.n.shape[0]
+    block = round // BLOCK
+    if state.clock[_NEXT_BLOCK] == 0:
+        _sort_by_means(state, seen.draw, 0, state.order, work)
+    if block + 1 > state.clock[_NEXT_BLOCK]:
+        _hold(params, state, seen.draw, block, work)
     lead, squares = seen.note[3 * k], 0.0
-    for item in range(state.estimates.shape[0]):
+    for item in range(n_items):
         state.estimates[item] += state.mean[item]
     for position in range(k):
         item, chance = seen.ranking[position], seen.note[position]
@@ -254,17 +280,37 @@ def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
         correction = (gain - seen.note[k + position]) / chance
         lead += correction * seen.note[2 * k + position]
         squares += correction * correction
-    numbers[_VARIANCE] += params.weight * squares + params.drift
-    numbers[_LEAD] += lead
-    numbers[_LEAD_SQUARES] += lead * lead
+    numbers[VARIANCE] += params.weight * squares + params.drift
+    numbers[LEAD] += lead
+    numbers[LEAD_SQUARES] += lead * lead
+    for step in range(LOOKS):
+        item = int(seen.note[3 * k + 1 + step])
+        if 0 <= item < n_items:
+            state.waits[item] = round + round // 100
     alarm = False
     for position in range(k):
+        item = seen.ranking[position]
         gain = gain_of(seen.values[position], params.exponential) / params.largest_gain
-        if observe(state, seen.ranking[position], gain, round, numbers[_ALARMS]):
-            numbers[_ALARMS] += 1.0
+        state.waits[item] = 0
+        if observe(state, item, gain, round, numbers[ALARMS]):
+            numbers[ALARMS] += 1.0
             alarm = True
+        _move(state, item)
     if alarm:
         doubt_all(state)
+        _sort_by_means(state, seen.draw, round, state.order, work)
+        for item in range(n_items):
+            state.waits[item] = 0
+    state.clock[_NEXT_ROUND] = max(state.clock[_NEXT_ROUND], round + 1)
+    if (round + 1) % BLOCK == 0 and block + 2 > state.clock[_NEXT_BLOCK]:
+        _hold(params, state, seen.draw, block + 1, work)
+
+
+@kernel
+def _hold(params: Any, state: Any, draw: Any, block: int, work: Any) -> None:
+    """Draw the list of a block, and keep it."""
+    draw_safe_list(params, state, draw, block, state.held, work)
+    state.clock[_NEXT_BLOCK] = block + 1
 
 
 @kernel
@@ -302,7 +348,7 @@ class Keystone(FixedListRanker):
     """
 
     needs_gain_per_item: ClassVar[bool] = True
-    by_item: ClassVar[tuple[str, ...] | None] = (*Histograms._fields, "estimates")
+    by_item: ClassVar[tuple[str, ...] | None] = (*Histograms._fields, "waits", "estimates")
     kernel = RankerKernel(_init, _work, _rank, _update, _greedy, note=_note, note_size=_note_size)
 
     def __init__(self, n_items: int, **game: Unpack[GameFacts]) -> None:
@@ -310,20 +356,13 @@ class Keystone(FixedListRanker):
         ftpl.constants(self.measure, self.n_items, self.max_grade)  # refuses other measures
         weights = self.measure.weights(self.n_items) * (-1.0 if self.measure.is_loss else 1.0)
         weights = weights - weights[-1]
-        spread, total = float(weights[0]), float(weights.sum())
-        positions = np.arange(1, self.n_items + 1)
-        weight = spread / math.e / (2.0 if self.k == 1 else 1.0)
-        slow = (_BLOCK - 1) * self.n_items * spread / (2.0 * math.e)
         self.params = KeystoneParams(
             self.k,
             self.measure.exponential_gain,
             ftpl.largest_gain(self.measure, self.max_grade),
             np.ascontiguousarray(weights),
             value_table(),
-            float((weights * np.log((self.n_items + 1.0) / positions)).sum()),
-            weight,
-            (_BLOCK + 1) * total / 4.0 + slow,
-            max(weight * (self.n_items / _FLOOR_RATE) ** 2, 1e-9),
+            *safe_params(weights, self.k),
         )
 
     @property
@@ -331,7 +370,8 @@ class Keystone(FixedListRanker):
         return self.k
 
     def check_state(self, arrays: Arrays) -> None:
-        check_ranking(arrays["held"], self.n_items, "`held` of the state")
+        for name in ("held", "order"):
+            check_ranking(arrays[name], self.n_items, f"`{name}` of the state")
         if int(arrays["n_buckets"].max()) > MOST_BUCKETS - 2:
             raise InvalidInput(
                 f"`n_buckets` of the state must leave room in {MOST_BUCKETS} buckets, got "
@@ -344,7 +384,7 @@ class Keystone(FixedListRanker):
                     f"`{name}` of the state must be between 0 and {highest.get(name, MAX_ROUND)}, "
                     f"got {arrays[name].min()} to {arrays[name].max()}."
                 )
-        sums = arrays["numbers"][[_VARIANCE, _LEAD_SQUARES, _ALARMS]]
+        sums = arrays["numbers"][[VARIANCE, LEAD_SQUARES, ALARMS]]
         if arrays["spread"].min() == 0.0 or sums.min() < 0.0:
             raise InvalidInput("`spread` and `numbers` of the state must be those of a Keystone.")
 
@@ -361,8 +401,10 @@ class Keystone(FixedListRanker):
         if stay.any():
             moved["estimates"][~stay] = arrays["estimates"][where[stay]].mean()
         there = {int(item): place for place, item in enumerate(where) if item >= 0}
-        known = [there[item] for item in arrays["held"].tolist() if item in there]
-        moved["held"] = np.array([*known, *np.flatnonzero(~stay)], dtype=np.int64)
+        for name in ("held", "order"):
+            known = [there[item] for item in arrays[name].tolist() if item in there]
+            moved[name] = np.array([*known, *np.flatnonzero(~stay)], dtype=np.int64)
+        moved["order"] = _by_mean(moved["order"], moved["mean"])
         return moved
 
     def _credit(self, earlier: Self, before: Arrays) -> None:
@@ -375,3 +417,9 @@ class Keystone(FixedListRanker):
                 own[name][stay] = array[stay]
             else:
                 own[name][...] = array
+        own["order"][...] = _by_mean(own["order"], own["mean"])
+
+
+def _by_mean(order: IntArray, mean: FloatArray) -> IntArray:
+    """Return items by mean, ties as they were."""
+    return order[np.argsort(-mean[order], kind="stable")]

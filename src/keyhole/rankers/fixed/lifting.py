@@ -5,9 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.kernels.compiled import kernel
+from keyhole.kernels.compiled import kernel, rare_kernel
+from keyhole.kernels.draw import uniforms_of
+from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.audited import regime_length
 
+LOOKS = 2
+_SWEEP = 1
 _STEPS = 64
 _FURTHEST = 4.0
 _NEIGHBOURS = 9.0
@@ -69,7 +73,7 @@ def _value(memory: Any, order: Any, place: int, weights: Any, table: Any) -> flo
 
 
 @kernel
-def _price(memory: Any, order: Any, place: int, k: int, weights: Any) -> float:
+def price_of_lift(memory: Any, order: Any, place: int, k: int, weights: Any) -> float:
     """Return what a round is expected to lose by an item that is lifted to position k."""
     price = -memory.mean[order[place]] * (weights[k - 1] - weights[place])
     for other in range(k - 1, place):
@@ -78,15 +82,35 @@ def _price(memory: Any, order: Any, place: int, k: int, weights: Any) -> float:
 
 
 @kernel
-def is_worth_a_look(
+def is_due(memory: Any, item: int) -> bool:
+    """Return whether an item should be looked at whatever the price."""
+    return memory.n[item] == 0.0 or memory.suspect[item] == 1
+
+
+@kernel
+def is_worth_its_price(
     params: Any, memory: Any, order: Any, place: int, round: int, alarms: float
 ) -> bool:
     """Return whether the item at a place below k should be lifted there."""
-    item = order[place]
-    if memory.n[item] == 0.0 or memory.suspect[item] == 1:
-        return True
     length = regime_length(round, alarms)
     future = min(0.5 * length, 6.5 * length ** (2.0 / 3.0))
-    price = _price(memory, order, place, params.k, params.weights)
+    price = price_of_lift(memory, order, place, params.k, params.weights)
     value = _value(memory, order, place, params.weights, params.table)
-    return price * memory.n[item] < future * value
+    return price * memory.n[order[place]] < future * value
+
+
+@rare_kernel
+def _draw_sweep(draw: Any, sweep: int, work: Any) -> None:
+    uniforms_of(draw, sweep, _SWEEP, work.keys)
+    sort_descending(work.keys, work.sweep, work.sort)
+    work.header[0], work.header[1], work.header[2] = draw.seed, draw.stream, sweep
+
+
+@kernel
+def next_look(draw: Any, look: int, work: Any) -> int:
+    """Return the item of a look: all items once in each sweep, in random order."""
+    n_items = work.sweep.shape[0]
+    sweep, header = look // n_items, work.header
+    if header[0] != draw.seed or header[1] != draw.stream or header[2] != sweep:
+        _draw_sweep(draw, sweep, work)
+    return work.sweep[look % n_items]
