@@ -169,9 +169,10 @@ def _move(state: Any, item: int) -> None:
 @kernel
 def _place_to_lift(params: Any, state: Any, draw: Any, order: Any, work: Any) -> int:
     """Return the place of an item below k that is worth a look, or -1; note which were not."""
-    n_items = order.shape[0]
+    # In each round that is not answered yet, an item may have been lifted as it would be now.
+    unanswered = max(draw.round - state.clock[_NEXT_ROUND], 0)
+    pending = LOOKS * unanswered / order.shape[0]
     chosen = -1
-    gap = max(draw.round - state.clock[_NEXT_ROUND], 0)
     for step in range(LOOKS):
         work.failed[step] = -1
         if chosen >= 0:
@@ -180,10 +181,10 @@ def _place_to_lift(params: Any, state: Any, draw: Any, order: Any, work: Any) ->
         place = work.place_audited[item]
         if place < params.k:
             continue
-        if is_due(state, item):
+        if pending < 1.0 and is_due(state, item):
             chosen = place
         elif draw.round >= state.waits[item]:
-            if is_worth_its_price(params, state, order, place, draw.round, state.numbers[ALARMS]):
+            if is_worth_its_price(params, state, order, place, draw.round, pending):
                 chosen = place
             else:
                 work.failed[step] = item

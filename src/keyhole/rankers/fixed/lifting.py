@@ -9,6 +9,7 @@ from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniforms_of
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.audited import regime_length
+from keyhole.rankers.fixed.safe import ALARMS
 
 LOOKS = 2
 _SWEEP = 1
@@ -89,14 +90,17 @@ def is_due(memory: Any, item: int) -> bool:
 
 @kernel
 def is_worth_its_price(
-    params: Any, memory: Any, order: Any, place: int, round: int, alarms: float
+    params: Any, memory: Any, order: Any, place: int, round: int, pending: float
 ) -> bool:
-    """Return whether the item at a place below k should be lifted there."""
-    length = regime_length(round, alarms)
+    """Return whether the item at a place below k should be lifted there.
+
+    What was seen of it, and what is ``pending``, lowers the value of one look more.
+    """
+    length = regime_length(round, memory.numbers[ALARMS])
     future = min(0.5 * length, 6.5 * length ** (2.0 / 3.0))
     price = price_of_lift(memory, order, place, params.k, params.weights)
     value = _value(memory, order, place, params.weights, params.table)
-    return price * memory.n[order[place]] < future * value
+    return price * (memory.n[order[place]] + pending) < future * value
 
 
 @rare_kernel
