@@ -21,7 +21,7 @@ def test_histograms_hold_everything_in_few_buckets():
     memory, numbers = new_histograms(2), np.random.default_rng(0)
     gains = (numbers.random(500) < 0.4).astype(float)
     for round, gain in enumerate(gains):
-        assert not observe(memory, 1, gain, round, 0.0)
+        assert not observe(memory, 1, gain, 10**6 + round, 0.0, 0.0)  # never surprised
         used = memory.n_buckets[1]
         sizes = memory.counts[1, :used].tolist()
         assert sizes == sorted(sizes, reverse=True)
@@ -35,8 +35,10 @@ def test_histograms_hold_everything_in_few_buckets():
 def test_a_change_drops_the_past_and_noise_does_not():
     memory, numbers = new_histograms(1), np.random.default_rng(1)
     for round in range(400):
-        assert not observe(memory, 0, float(numbers.random() < 0.9), round, 0.0)
-    alarms = [observe(memory, 0, float(numbers.random() < 0.1), 400 + i, 0.0) for i in range(60)]
+        assert not observe(memory, 0, float(numbers.random() < 0.9), round, 0.0, 0.0)
+    alarms = [
+        observe(memory, 0, float(numbers.random() < 0.1), 400 + i, 0.0, 0.0) for i in range(60)
+    ]
     assert 0 < sum(alarms) <= 2
     assert alarms.index(True) < 20
     assert memory.n[0] < 100
@@ -92,9 +94,9 @@ def test_states_that_kernels_cannot_index_by_are_refused(change, sentence):
 def test_a_note_belongs_to_its_ranker():
     ranker = Keystone(3)
     shown = ranker.rank()
-    assert len(shown.note) == 4
-    assert len(Keystone(3, k=2).rank().note) == 7
-    with pytest.raises(InvalidInput, match="note of the impression must be the 4 finite numbers"):
+    assert len(shown.note) == 7
+    assert len(Keystone(3, k=2).rank().note) == 10
+    with pytest.raises(InvalidInput, match="note of the impression must be the 7 finite numbers"):
         ranker.update(RTopK(3, horizon=9).rank(), 1)
     with pytest.raises(InvalidInput, match="note of the impression must be the 0 finite numbers"):
         RTopK(3, horizon=9).update(shown, 1)

@@ -19,6 +19,7 @@ _LEAST_OLDER = 2.0
 _SUSPICION = 2.0
 _ALARM = 1.5
 _KEPT_IN_DOUBT = 2.0
+_BLIND = 20.0
 _TINY = 1e-9
 
 
@@ -76,11 +77,14 @@ def _divergence(p: float, q: float) -> float:
 
 
 @kernel
-def judge(memory: Any, item: int) -> None:
-    """Work out mean and spread of an item: what was dropped of its past is its prior."""
+def judge(memory: Any, item: int, blind: float) -> None:
+    """Work out mean and spread of an item: what was dropped of its past is its prior.
+
+    The prior weighs two observations, and more where one is ``blind`` for the present.
+    """
     n, weight, prior = memory.n[item], 1.0, 0.5
     if memory.all_n[item] > n:
-        weight = 2.0
+        weight = 2.0 + blind
         prior = (memory.all_total[item] + 0.5) / (memory.all_n[item] + 1.0)
     memory.mean[item] = (memory.total[item] + weight * prior) / (n + weight)
     centre = (memory.total[item] + 0.5) / (n + 1.0)
@@ -165,7 +169,7 @@ def _best_split(memory: Any, item: int, least: float) -> tuple[float, int]:
 
 
 @rare_kernel
-def _doubt(memory: Any) -> None:
+def _doubt(memory: Any, blind: float) -> None:
     """Let every item keep only its newest observations, two at least."""
     for item in range(memory.n.shape[0]):
         kept, first = 0.0, memory.n_buckets[item]
@@ -175,7 +179,13 @@ def _doubt(memory: Any) -> None:
         if first > 0:
             _drop_oldest(memory, item, first)
         memory.suspect[item] = 0
-        judge(memory, item)
+        judge(memory, item, blind)
+
+
+@kernel
+def blindness(alarms: float, unanswered: float, round: int) -> float:
+    """Return how much more the past weighs where each change went unanswered for so many rounds."""
+    return _BLIND * alarms * max(unanswered, 0.0) / (round + 1.0)
 
 
 @kernel
@@ -185,7 +195,7 @@ def regime_length(round: int, alarms: float) -> float:
 
 
 @kernel
-def observe(memory: Any, item: int, gain: float, round: int, alarms: float) -> bool:
+def observe(memory: Any, item: int, gain: float, round: int, alarms: float, blind: float) -> bool:
     """Learn one gain of an item, and return whether it shows a change."""
     _put(memory, item, gain)
     patience = 1.0 + alarms / (4.0 * (round + 1.0) ** (1.0 / 3.0))
@@ -195,11 +205,11 @@ def observe(memory: Any, item: int, gain: float, round: int, alarms: float) -> b
     if alarm:
         _drop_oldest(memory, item, n_older)
     memory.suspect[item] = 1 if surety > _SUSPICION and not alarm else 0
-    judge(memory, item)
+    judge(memory, item, blind)
     return alarm
 
 
 @kernel
-def doubt_all(memory: Any) -> None:
+def doubt_all(memory: Any, blind: float) -> None:
     """Let every item doubt its past, after one of them has changed."""
-    _doubt(memory)
+    _doubt(memory, blind)
