@@ -18,8 +18,8 @@ $(VENV)/installed: pyproject.toml requirements.lock
 	touch $@
 
 run: $(VENV)/installed ## Play the thesis's game; figure and results go to out/
-	$(BIN)/keyhole play --ranker rtopk --items 20 --rounds 10000 --top 1 --measure DCG --world flips \
-		--runs 10 --seed 0 --against ftpl --against random --out out
+	$(BIN)/keyhole play --ranker keystone --items 20 --rounds 10000 --top 1 --measure DCG --world flips \
+		--runs 10 --seed 0 --against rtopk --against ftpl --against random --out out
 
 check: $(VENV)/installed ## Format, lint, strict types, import layers
 	$(BIN)/ruff format --check .

@@ -22,7 +22,7 @@ from bench.plain import play_plain
 from bench.report import Report
 from bench.setup import Setup
 from bench.tight import Tight, tight_loop
-from keyhole import FTPL, Flips, Forecaster, Hedge, OnlineRank, Random, RTopK, play
+from keyhole import FTPL, Flips, Forecaster, Hedge, Keystone, OnlineRank, Random, RTopK, play
 from keyhole.contracts import Ranker
 from keyhole.threads import n_cores
 
@@ -33,6 +33,7 @@ ALIKE = 0.05
 GAMES = ((20, 100_000, 0.4, 30.0), (1000, 40_000, 0.6, 5.0))
 SIZES = (10, 30, 100, 300, 1000, 3000, 10_000)
 SCALING_FROM, SCALING_BAR = 100, 1.5
+KEYSTONE_BARS = {20: 4.0, 1000: 2.5}  # times a round of RTop-kF
 GROWTH_BAR = 1024.0  # KiB; a byte per round would be ten times as much
 RUNS, RUN_ROUNDS = 1000, 10_000
 SPEED_UP_PER_CORE = 0.8
@@ -139,6 +140,39 @@ def scale(report: Report, turns: int) -> None:
     )
 
 
+def keystone(report: Report, turns: int) -> None:
+    """Measure what a keystone costs beside RTop-kF, and how that grows with the list."""
+    work = 2_000_000 if report.quick else 20_000_000
+    rounds = {m: max(work // m, 2 * m) for m in (20, 100, 1000, SIZES[-1])}
+    contenders: dict[str, Callable[[], Any]] = {}
+    for m, T in rounds.items():
+        for name, ranker in (("keystone", Keystone(m)), ("rtopk", RTopK(m, horizon=T))):
+            contenders[f"{name}, {m}"] = partial(play, ranker, Flips(m), rounds=T, n_threads=1)
+    for contender in contenders.values():
+        contender()  # compiles
+    seconds = in_turns(contenders, turns, time.thread_time)
+    cost = {
+        name: median(spent) / rounds[int(name.split()[1])] * 1e9 for name, spent in seconds.items()
+    }
+    for m, bar in KEYSTONE_BARS.items():
+        report.at_most(
+            f"a round of keystone in rounds of RTop-kF, m={m}",
+            f"{cost[f'keystone, {m}']:,.0f} against {cost[f'rtopk, {m}']:,.0f} ns/round",
+            ratio(seconds[f"keystone, {m}"], seconds[f"rtopk, {m}"]),
+            bar,
+        )
+    large, small = SIZES[-1], SCALING_FROM
+    growth = (cost[f"keystone, {large}"] / cost[f"keystone, {small}"]) * (
+        small * math.log2(small) / (large * math.log2(large))
+    )
+    report.at_most(
+        "a round of keystone grows like m log m",
+        f"cost/(m log2 m) at m={large:,} over that at m={small}",
+        growth,
+        SCALING_BAR,
+    )
+
+
 def remember(report: Report) -> None:
     """Measure how memory grows with the horizon."""
     found = memory.growth()
@@ -204,6 +238,7 @@ def every_ranker(report: Report, turns: int) -> None:
         f"rtopk {name}": RTopK(20, horizon=T, subroutine=name)
         for name in ("ftpl", "plackett-luce", "quicksort", "reverse-plackett-luce")
     }
+    rankers["keystone"] = Keystone(20)
     rankers["ftpl"] = FTPL(20, horizon=T)
     rankers["onlinerank"] = OnlineRank(20, horizon=T)
     rankers["hedge"] = Hedge(5, horizon=T)
@@ -234,6 +269,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(f"The opponent: {tight.name}.")
     contend(report, tight, console, turns)
     scale(report, few)
+    keystone(report, few)
     every_ranker(report, few)
     spread(report, few)
     remember(report)

@@ -65,7 +65,7 @@ def test_play_writes_figure_and_results(tmp_path):
     assert record["against"][0]["average_regret"] > record["average_regret"]
     with (out / "curves.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["curve"] for row in rows} == {"rtopk, top(1)", "random, top(1)"}
+    assert {row["curve"] for row in rows} == {"keystone, top(1)", "random, top(1)"}
     assert (out / "regret.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -142,8 +142,22 @@ def test_regret_against_what_a_search_found_is_called_a_lower_bound():
     assert any("regret is a lower bound" in note for note in record["notes"])
 
 
+def test_the_papers_algorithm_is_played_beside_the_default_and_sees_as_much():
+    record = json.loads(run("play", "--rounds", 300, "--top", 2, "--json").stdout)
+    assert record["spec"]["ranker"] == "keystone"
+    assert [(one["spec"]["ranker"], one["reveal"]) for one in record["against"]] == [
+        ("rtopk", "top(2)")
+    ]
+    full = run("play", "--rounds", 300, "--top", 2, "--against", "ftpl", "--json").stdout
+    assert [one["reveal"] for one in json.loads(full)["against"]] == ["full"]
+    inside = json.loads(run("play", "--rounds", 300, "--subroutine", "ftpl", "--json").stdout)
+    assert (inside["spec"]["ranker"], inside["against"]) == ("rtopk", [])
+
+
 def test_warnings_become_notes():
-    record = json.loads(run("play", "--items", 50, "--rounds", 30, "--json").stdout)
+    record = json.loads(
+        run("play", "--ranker", "rtopk", "--items", 50, "--rounds", 30, "--json").stdout
+    )
     assert any("will not explore" in note for note in record["notes"])
 
 
@@ -155,8 +169,8 @@ def test_the_best_fixed_ranking_has_no_regret():
 def test_options_reach_the_objects():
     record = json.loads(
         run(
-            "play", "--items", 20, "--set", "ranker.n_blocks=100", "--set", "world.flip=0.3",
-            "--set", "ranker.subroutine=plackett-luce", "--json",
+            "play", "--ranker", "rtopk", "--items", 20, "--set", "ranker.n_blocks=100",
+            "--set", "world.flip=0.3", "--set", "ranker.subroutine=plackett-luce", "--json",
         ).stdout
     )  # fmt: skip
     assert record["spec"]["ranker_options"] == {"n_blocks": 100, "subroutine": "plackett-luce"}
@@ -165,7 +179,7 @@ def test_options_reach_the_objects():
 
 BAD = [
     (["--items", 5, "--top", 6], "top must be an integer between 1 and items=5, got 6."),
-    (["--items", 20, "--set", "ranker.n_blocks=501"], "must be at most 500"),
+    (["--ranker", "rtopk", "--items", 20, "--set", "ranker.n_blocks=501"], "must be at most 500"),
     (["--rounds", 0], "rounds must be an integer of at least 1, got 0."),
     (["--runs", 0], "`runs` must be an integer of at least 1, got 0."),
     (["--ranker", "rtopkk"], "Did you mean 'rtopk'?"),
@@ -177,7 +191,8 @@ BAD = [
     (["--reveal", "topp"], "Did you mean 'top'?"),
     (["--subroutine", "quick"], "Did you mean 'quicksort'?"),
     (["--ranker", "ftpl", "--top", 1], "FTPL needs the relevance of the first 20 of 20"),
-    (["--set", "ranker.blocks=3"], "An option of RTopK must be one of"),
+    (["--set", "ranker.blocks=3"], "An option of Keystone must be one of"),
+    (["--ranker", "rtopk", "--set", "ranker.blocks=3"], "An option of RTopK must be one of"),
     (["--set", "n_blocks=3"], "--set must look like"),
     (["--set", "crowd.flip=1"], "what to set must be one of"),
     (["--set", "world.flip=2"], "`flip` of Flips must be a number"),

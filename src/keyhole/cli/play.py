@@ -20,7 +20,7 @@ from keyhole.cli.terminal import (
 )
 from keyhole.files import write_atomically
 from keyhole.lab.figures.curves import Panel, check_figures, save_figure
-from keyhole.lab.kinds.games import GameSpec, build, play_game, summary
+from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game, summary
 from keyhole.lab.results import REGRET, Curve, curves_csv
 
 _OF_A_CSV = {name: f"--{name}" for name in ("threshold", "grades", "missing")}
@@ -32,12 +32,13 @@ _NAMED = 6
 
 def play_command(
     ranker: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Algorithm to play: a name of 'keyhole list', or file.py:Class or module:Class "
-            "for one of your own. Measures and worlds of your own are named likewise."
+            "for one of your own. Measures and worlds of your own are named likewise. Default: "
+            "keystone, with the papers' rtopk beside it."
         ),
-    ] = "rtopk",
+    ] = None,
     subroutine: Annotated[
         str | None,
         typer.Option(
@@ -95,7 +96,10 @@ def play_command(
         ),
     ] = None,
     against: Annotated[
-        list[str] | None, typer.Option(help="Also play this ranker on the same users, to compare.")
+        list[str] | None,
+        typer.Option(
+            help="Also play this ranker on the same users, to compare; it sees as much as it needs."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -109,9 +113,9 @@ def play_command(
     judged on all of it but learns only what is revealed, and its regret is what the best fixed
     ranking would have scored more.
 
-    The thesis's game, with what full information would have given:
+    The thesis's game, with the thesis's algorithm, and with what full information would give:
 
-        keyhole play --items 20 --top 1 --runs 10 --against ftpl
+        keyhole play --items 20 --top 1 --runs 10 --against rtopk --against ftpl
 
     Your own people by items, a rating of 4 or more being relevant:
 
@@ -124,20 +128,20 @@ def play_command(
                 options["world"][name] = value
         if subroutine is not None:
             options["ranker"]["subroutine"] = subroutine
+        if ranker is None and subroutine is None and against is None:
+            against = ["rtopk"]
+        if ranker is None:
+            ranker = "keystone" if subroutine is None else "rtopk"
         spec = GameSpec(
             ranker=ranker, world=world, measure=measure, items=items, rounds=rounds, top=top,
             reveal=reveal, runs=runs, seed=seed, same_users=same_users, comparator=comparator,
             ranker_options=options["ranker"], world_options=options["world"],
             measure_options=options["measure"],
         )  # fmt: skip
-        specs = [spec] + [
-            replace(spec, ranker=name, top=None, reveal=None, ranker_options={})
-            for name in against or []
-        ]
         if out is not None:
             check_figures()
         with output_folder(out) as folder:
-            games = [build(each) for each in specs]
+            games = [build(spec), *(_beside(spec, name) for name in against or [])]
             results, curves = [], []
             for game in games:
                 label = game.spec.ranker
@@ -162,6 +166,14 @@ def play_command(
             if folder is not None:
                 what = "Figure and results" if has_figure else "Results"
                 say(f"{what} are in {folder}.")
+
+
+def _beside(spec: GameSpec, name: str) -> BuiltGame:
+    """Return the same game for another ranker, which sees as much, or more if it needs more."""
+    other = replace(spec, ranker=name, ranker_options={}, reveal=None)
+    game = build(other)
+    needs_more = spec.top is not None and game.ranker.depth > spec.top
+    return build(replace(other, top=None)) if needs_more else game
 
 
 def _learnt(result: dict[str, Any]) -> list[str]:

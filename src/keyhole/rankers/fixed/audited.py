@@ -198,10 +198,13 @@ def regime_length(round: int, alarms: float) -> float:
 def observe(memory: Any, item: int, gain: float, round: int, alarms: float, blind: float) -> bool:
     """Learn one gain of an item, and return whether it shows a change."""
     _put(memory, item, gain)
-    patience = 1.0 + alarms / (4.0 * (round + 1.0) ** (1.0 / 3.0))
-    limit = _ALARM * math.log(regime_length(round, alarms) + 1.0) * patience
-    surety, n_older = _best_split(memory, item, min(_SUSPICION, limit))
-    alarm = surety > limit
+    length = regime_length(round, alarms)
+    # After three rounds an alarm needs more than suspicion, and what is below that is no concern.
+    surety, n_older = _best_split(memory, item, _SUSPICION if length >= 3.0 else 0.0)
+    alarm = False
+    if surety > 0.0:
+        patience = 1.0 + alarms / (4.0 * (round + 1.0) ** (1.0 / 3.0))
+        alarm = surety > _ALARM * math.log(length + 1.0) * patience
     if alarm:
         _drop_oldest(memory, item, n_older)
     memory.suspect[item] = 1 if surety > _SUSPICION and not alarm else 0
