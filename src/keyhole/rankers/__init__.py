@@ -10,7 +10,11 @@ from keyhole.contracts import Ranker
 from keyhole.files import reading_arrays
 from keyhole.rankers.fixed import (
     FTPL,
+    PEGE,
+    PEGE2,
     SUBROUTINES,
+    CascadeUCB,
+    EpsilonGreedy,
     Fixed,
     FixedListRanker,
     Forecaster,
@@ -19,6 +23,8 @@ from keyhole.rankers.fixed import (
     OnlineRank,
     Random,
     RTopK,
+    Thompson,
+    TopRank,
 )
 from keyhole.rankers.lists import (
     ClassificationPerceptron,
@@ -44,6 +50,12 @@ RANKERS: Table[Ranker] = Table(
         "onlinerank": OnlineRank,
         "hedge": Hedge,
         "forecaster": Forecaster,
+        "thompson": Thompson,
+        "epsilon-greedy": EpsilonGreedy,
+        "cascade-ucb": CascadeUCB,
+        "toprank": TopRank,
+        "pege": PEGE,
+        "pege2": PEGE2,
         "random": Random,
         "fixed": Fixed,
         # of query-document lists
@@ -121,12 +133,16 @@ def load(path: Path | str, *, trusted: bool = False) -> Ranker:
 
 __all__ = [
     "FTPL",
+    "PEGE",
+    "PEGE2",
     "RANKERS",
     "SUBROUTINES",
+    "CascadeUCB",
     "ClassificationPerceptron",
     "ContextualRTopK",
     "ContextualRanker",
     "Descent",
+    "EpsilonGreedy",
     "Fixed",
     "FixedListRanker",
     "Forecaster",
@@ -140,6 +156,8 @@ __all__ = [
     "Random",
     "RandomLists",
     "SLAMPerceptron",
+    "Thompson",
+    "TopRank",
     "load",
     "ranker",
 ]
