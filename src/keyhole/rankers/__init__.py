@@ -27,12 +27,16 @@ from keyhole.rankers.fixed import (
     TopRank,
 )
 from keyhole.rankers.lists import (
+    DBGD,
+    PDGD,
     ClassificationPerceptron,
     ContextualRanker,
     ContextualRTopK,
     Descent,
     KernelMaxViolationPerceptron,
     KernelSLAMPerceptron,
+    LinearThompson,
+    LinUCB,
     MaxViolationPerceptron,
     RandomLists,
     SLAMPerceptron,
@@ -66,6 +70,10 @@ RANKERS: Table[Ranker] = Table(
         "kernel-slam": KernelSLAMPerceptron,
         "kernel-max-violation": KernelMaxViolationPerceptron,
         "perceptron": ClassificationPerceptron,
+        "linucb": LinUCB,
+        "linear-thompson": LinearThompson,
+        "pdgd": PDGD,
+        "dbgd": DBGD,
         "random-lists": RandomLists,
     },
 )
@@ -132,7 +140,9 @@ def load(path: Path | str, *, trusted: bool = False) -> Ranker:
 
 
 __all__ = [
+    "DBGD",
     "FTPL",
+    "PDGD",
     "PEGE",
     "PEGE2",
     "RANKERS",
@@ -150,6 +160,8 @@ __all__ = [
     "KernelMaxViolationPerceptron",
     "KernelSLAMPerceptron",
     "Keystone",
+    "LinUCB",
+    "LinearThompson",
     "MaxViolationPerceptron",
     "OnlineRank",
     "RTopK",
