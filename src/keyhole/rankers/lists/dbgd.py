@@ -216,7 +216,7 @@ class DBGD(StandardisedRanker):
         *,
         k: int = 1,
         distance: float = 1.0,
-        rate: float = 0.1,
+        rate: float = 0.05,
         seed: int = 0,
         run: int = 0,
     ) -> None:

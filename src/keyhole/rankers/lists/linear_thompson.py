@@ -84,7 +84,7 @@ class LinearThompson(RidgeRanker):
         n_items: int,
         *,
         k: int = 1,
-        width: float = 0.5,
+        width: float = 0.3,
         penalty: float = 1.0,
         seed: int = 0,
         run: int = 0,

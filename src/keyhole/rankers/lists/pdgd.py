@@ -198,7 +198,7 @@ class PDGD(StandardisedRanker):
         n_items: int,
         *,
         k: int = 1,
-        rate: float = 0.1,
+        rate: float = 0.3,
         seed: int = 0,
         run: int = 0,
     ) -> None:
