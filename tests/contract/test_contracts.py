@@ -83,10 +83,7 @@ RANKER_EXAMPLES: dict[str, list[tuple[str, Callable[..., Ranker], World | None]]
     ],
     "thompson": [("graded", lambda: MAKE["thompson"](5, k=2, max_grade=3), GRADED)],
     "epsilon-greedy": [("top 2", lambda: MAKE["epsilon-greedy"](5, k=2, scale=0.5), None)],
-    "cascade-ucb": [
-        ("graded", lambda: MAKE["cascade-ucb"](5, k=2, max_grade=3), GRADED),
-        ("UCB1", lambda: MAKE["cascade-ucb"](6, bound="ucb1", measure="SumLoss"), None),
-    ],
+    "cascade-ucb": [("graded", lambda: MAKE["cascade-ucb"](5, k=2, max_grade=3), GRADED)],
     "toprank": [("top 2", lambda: MAKE["toprank"](5, k=2, run=1), None)],
     "pege": [("graded", lambda: MAKE["pege"](5, k=2, max_grade=3), GRADED)],
     "pege2": [("top 2", lambda: MAKE["pege2"](5, k=2), None)],

@@ -344,6 +344,10 @@ def test_only_what_learns_loses_little(make):
 # ------------------------------------------------------------------ lists and states
 
 
+def one_in_four(value):
+    return np.array([[0.0, value], [0.0, 0.0]])
+
+
 def test_new_items_begin_unseen():
     ranker = EpsilonGreedy(2, k=2, items=["ant", "bee"])
     ranker.update(ranker.rank(), [1, 1])
@@ -355,20 +359,29 @@ def test_new_items_begin_unseen():
 @pytest.mark.parametrize(
     ("make", "change", "sentence"),
     [
-        (Thompson, {"counts": np.full(3, -1.0)}, "`counts` of the state must be between 0"),
-        (Thompson, {"counts": np.full(3, 1e300)}, "`counts` of the state must be between 0"),
-        (Thompson, {"sums": np.full(3, 1.0)}, "`sums` of the state must be between 0 and `counts`"),
-        (Thompson, {"sums": np.full(3, -1.0)}, "`sums` of the state must be between 0"),
-        (TopRank, {"sizes": np.full((3, 3), -1.0)}, "`sizes` of the state must be between 0"),
-        (TopRank, {"sizes": np.full((3, 3), 1e300)}, "`sizes` of the state must be between 0"),
-        (TopRank, {"differences": np.full((3, 3), -1.0)}, "`differences` of the state must not"),
-        (TopRank, {"beaten": np.full((3, 3), 0.5)}, "`beaten` of the state must be 0 or 1"),
+        (Thompson, {"counts": np.array([1.0, -1.0])}, "`counts` of the state must be between 0"),
+        (Thompson, {"counts": np.array([1.0, 1e300])}, "`counts` of the state must be between 0"),
+        (Thompson, {"sums": np.array([0.0, 1.0])}, "`sums` of the state must be between 0 and"),
+        (Thompson, {"sums": np.array([0.0, -1.0])}, "`sums` of the state must be between 0"),
+        (TopRank, {"sizes": one_in_four(-1.0)}, "`sizes` of the state must be between 0"),
+        (TopRank, {"sizes": one_in_four(1e300)}, "`sizes` of the state must be between 0"),
+        (TopRank, {"differences": one_in_four(-1.0)}, "`differences` of the state must not"),
+        (TopRank, {"beaten": one_in_four(0.5)}, "`beaten` of the state must be 0 or 1"),
     ],
 )
 def test_states_that_cannot_be_are_refused(make, change, sentence):
-    ranker = make(3)
+    ranker = make(2)
     with pytest.raises(InvalidInput, match=sentence):
         ranker.load_state_dict({**ranker.state_dict(), **change})
+
+
+@pytest.mark.parametrize("make", [Thompson, TopRank])
+def test_states_in_which_everything_was_as_good_as_can_be_are_taken_over(make):
+    ranker = make(2)
+    for _ in range(9):
+        ranker.update(ranker.rank(), 1)
+    again = make(2).load_state_dict(ranker.state_dict())
+    assert all(np.array_equal(a, b) for a, b in zip(again.state, ranker.state, strict=True))
 
 
 def test_settings_that_cannot_be_are_refused():
