@@ -70,6 +70,10 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     ],
     "kernel-max-violation": [{"similarity": "linear"}, {"similarity": "rbf", "budget": 9}],
     "perceptron": [{}],
+    "linucb": [{"k": 2}],
+    "linear-thompson": [{"k": 2}],
+    "pdgd": [{"k": 2}],
+    "dbgd": [{"k": 2}],
     "random-lists": [{}],
 }
 PARAMETERS = [

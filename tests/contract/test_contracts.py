@@ -81,6 +81,12 @@ RANKER_EXAMPLES: dict[str, list[tuple[str, Callable[..., Ranker], World | None]]
         ("top 1", lambda: MAKE["forecaster"](4, horizon=100, measure="DCG"), None),
         ("top 2", lambda: MAKE["forecaster"](3, horizon=50, k=2, measure="AUC"), None),
     ],
+    "thompson": [("graded", lambda: MAKE["thompson"](5, k=2, max_grade=3), GRADED)],
+    "epsilon-greedy": [("top 2", lambda: MAKE["epsilon-greedy"](5, k=2, scale=0.5), None)],
+    "cascade-ucb": [("graded", lambda: MAKE["cascade-ucb"](5, k=2, max_grade=3), GRADED)],
+    "toprank": [("top 2", lambda: MAKE["toprank"](5, k=2, run=1), None)],
+    "pege": [("graded", lambda: MAKE["pege"](5, k=2, max_grade=3), GRADED)],
+    "pege2": [("top 2", lambda: MAKE["pege2"](5, k=2), None)],
     "random": [("random", lambda: MAKE["random"](5), None)],
     "fixed": [("fixed", lambda: MAKE["fixed"](5, ranking=[3, 1, 4, 0, 2]), None)],
 }

@@ -1,0 +1,104 @@
+"""Means, and a random item lifted now and then."""
+
+from typing import Any, NamedTuple, Unpack
+
+from keyhole.contracts import RankerKernel
+from keyhole.errors import check_number
+from keyhole.kernels.compiled import kernel
+from keyhole.kernels.draw import scalar, uniforms
+from keyhole.rankers.fixed.base import GameFacts
+from keyhole.rankers.fixed.counting import (
+    CountingRanker,
+    Gains,
+    best_by_means,
+    count_seen,
+    counting_init,
+    counting_work,
+    sort_by_means,
+)
+
+_COIN, _ITEM = 1, 2
+
+
+class EpsilonGreedyParams(NamedTuple):
+    """How many positions are seen, what relevance is worth, and how often to explore."""
+
+    k: int
+    gains: Gains
+    scale: float
+
+
+@kernel
+def _lift(order: Any, place: int, k: int) -> None:
+    """Move the item at a place up to position k; those between go down by one."""
+    item = order[place]
+    for position in range(place, k - 1, -1):
+        order[position] = order[position - 1]
+    order[k - 1] = item
+
+
+@kernel
+def _random_place(draw: Any, out: Any, numbers: Any) -> int:
+    """Return where a uniformly random item stands: the one with the largest number."""
+    uniforms(draw, _ITEM, numbers)
+    chosen = 0
+    for place in range(1, out.shape[0]):
+        if numbers[out[place]] > numbers[out[chosen]]:
+            chosen = place
+    return chosen
+
+
+@kernel
+def _rank(
+    params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
+) -> tuple[bool, float]:
+    n_items, k = out.shape[0], params.k
+    sort_by_means(state, draw, out, work)
+    epsilon = min(1.0, params.scale * (draw.round + 1.0) ** (-1.0 / 3.0))
+    if scalar(draw, draw.round, _COIN, 0) < epsilon:
+        place = _random_place(draw, out, work.keys)
+        if place >= k:
+            _lift(out, place, k)
+            return True, epsilon / n_items
+    return False, 1.0 - epsilon * (1.0 - k / n_items)
+
+
+class EpsilonGreedy(CountingRanker):
+    """Sort items by their means; in few rounds lift a random one to where it is seen.
+
+    Parameters
+    ----------
+    n_items, game
+        See :class:`~keyhole.rankers.fixed.base.GameFacts`; the horizon is of no concern. The
+        measure must have gains per item.
+    scale
+        Round t lifts a uniformly random item to position k with probability
+        min(1, scale * t^(-1/3)).
+
+    Notes
+    -----
+    The epsilon-greedy policy of Auer, Cesa-Bianchi & Fischer (2002) with the rate of Langford &
+    Zhang (2008), which needs no gap: for crowds that do not change, every item is seen of order
+    T^(2/3) / m times, and expected regret is of order T^(2/3) sqrt(log T) for measures with gains
+    per item. Crowds that change can make it linear: means never forget.
+
+    What differs: arms are items, of which k are seen in every round; a lifted item leaves the
+    others in their order, so that only those between lose a position. Means are those of a
+    Beta(1, 1) posterior, which for an item that was never seen is one half. The propensity is that
+    of the set of the first k, given how ties between means fall.
+
+    Examples
+    --------
+    >>> ranker = EpsilonGreedy(5)
+    >>> ranker.update(ranker.rank(), 1)
+    >>> ranker.state.counts.sum(), ranker.state.sums.sum()
+    (np.float64(1.0), np.float64(1.0))
+    """
+
+    kernel = RankerKernel(counting_init, counting_work, _rank, count_seen, best_by_means)
+
+    def __init__(self, n_items: int, *, scale: float = 1.0, **game: Unpack[GameFacts]) -> None:
+        super().__init__(n_items, **game)
+        self.params = EpsilonGreedyParams(
+            self.k, self.gains, check_number(scale, "`scale` of EpsilonGreedy", above=0.0)
+        )
