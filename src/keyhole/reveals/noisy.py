@@ -72,7 +72,7 @@ class Noisy(Reveal):
         noise: float = 0.2,
         max_grade: int = 1,
     ) -> None:
-        self.of = PLAIN.make(of)
+        self.of = self.settings["of"] = PLAIN.make(of)
         self.noise = check_number(noise, "`noise` of Noisy", at_least=0.0, at_most=1.0)
         grades = check_integer(max_grade, "`max_grade` of Noisy", at_least=1, at_most=1000)
         self.kernel = RevealKernel(assemble(_spoiling, self.of.kernel.reveal, inline=True))
