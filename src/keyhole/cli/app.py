@@ -12,6 +12,7 @@ from keyhole.cli.atlas import AtlasCommand, atlas_command
 from keyhole.cli.bound import bound_command
 from keyhole.cli.check import check_command
 from keyhole.cli.classify import classify_command
+from keyhole.cli.compare import compare_command
 from keyhole.cli.endings import MEANINGS, ExitCode, one_sentence
 from keyhole.cli.evaluate import evaluate_command
 from keyhole.cli.learn import learn_command
@@ -89,6 +90,7 @@ def main(
 
 
 app.command(name="play")(play_command)
+app.command(name="compare")(compare_command)
 app.command(name="list")(list_command)
 app.command(name="check")(check_command)
 app.command(name="reproduce")(reproduce_command)
