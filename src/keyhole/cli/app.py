@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 import keyhole
+from keyhole.cli.advise import advise_command
 from keyhole.cli.atlas import AtlasCommand, atlas_command
 from keyhole.cli.bound import bound_command
 from keyhole.cli.check import check_command
@@ -91,6 +92,7 @@ def main(
 
 app.command(name="play")(play_command)
 app.command(name="compare")(compare_command)
+app.command(name="advise")(advise_command)
 app.command(name="list")(list_command)
 app.command(name="check")(check_command)
 app.command(name="reproduce")(reproduce_command)
