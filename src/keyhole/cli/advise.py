@@ -45,5 +45,6 @@ def advise_command(
             say(f"{sentence}.")
         if advice.without_guarantee:
             say(f"Fits too, without a guarantee: {', '.join(advice.without_guarantee)}.")
-        for name, why in advice.left_out.items():
-            say(f" {why}", f"{name} does not fit:", "dim")
+        for why in dict.fromkeys(advice.left_out.values()):
+            names = [name for name, reason in advice.left_out.items() if reason == why]
+            say(f" {why}", f"No choice here: {', '.join(names)}.", "dim")

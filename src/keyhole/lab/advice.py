@@ -148,7 +148,7 @@ def _why_not(name: str, question: Question) -> str | None:
     cls: Any = RANKERS.find(name)
     if cls.needs_gain_per_item and not question.measure.is_gain_per_item(question.max_grade):
         return (
-            f"{name} needs a measure whose gains are per item, which those of "
+            f"It can be tuned only for measures whose gains are per item, which those of "
             f"{question.measure.label} are not."
         )
     try:
@@ -157,12 +157,12 @@ def _why_not(name: str, question: Question) -> str | None:
             ranker = _made(cls, question)
         if min(ranker.depth, question.n_items) > question.k:
             raise FeedbackTooSmall(
-                f"{name} needs the relevance of the first {min(ranker.depth, question.n_items)} "
-                f"positions, but only {question.k} are shown."
+                f"It needs the relevance of the first {min(ranker.depth, question.n_items)} "
+                f"positions and would see {question.k}."
             )
     except KeyholeError as error:
         return str(error)
-    return None
+    return None if ranker.depth else "It learns nothing."
 
 
 def _made(cls: Any, question: Question) -> Any:

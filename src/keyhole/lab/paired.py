@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from keyhole.errors import FloatArray
 
 BEST, AS_GOOD, WORSE, UNKNOWN = "best", "not told apart", "worse", "one run tells nothing"
-_HALVINGS = 200
+_HALVINGS = 60
 
 
 @dataclass(frozen=True)
