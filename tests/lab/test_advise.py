@@ -85,9 +85,7 @@ def test_a_better_rate_is_named_where_a_ranker_has_it(monkeypatch):
 
 def test_what_is_not_known_is_said():
     advice = advise("DCG", 30, 1)
-    unknown = replace(
-        advice.classification, class_="unknown", reason="No rule is known for it."
-    )
+    unknown = replace(advice.classification, class_="unknown", reason="No rule is known for it.")
     text = " ".join(sentences(replace(advice, classification=unknown)))
     assert "it is not known whether it can be learnt. No rule is known for it" in text
 

@@ -12,8 +12,11 @@ from keyhole.lab.figures.curves import COLOURS, Panel
 from keyhole.lab.results import Axes, Curve
 
 _MARKS = "osD^vP*X"
-_ROW = 0.34
+_ROW = 0.27
 """Inches of a group."""
+_EVEN = 0.5
+"""Shares up to this, above and below 0, have an even scale; those beyond a logarithmic one."""
+_TICKS = (-4, -2, -1, -0.5, -0.25, 0, 0.25, 0.5, 1, 2, 4)
 
 
 def save_shares(
@@ -25,7 +28,7 @@ def save_shares(
     line at 1. Bars are two standard errors over the runs, the unit's left out.
     """
     n_groups = [len(panel.groups) for panel in panels]
-    figure = new_figure(folder, 10.0, 1.7 + _ROW * sum(n_groups) + 0.35 * len(panels))
+    figure = new_figure(folder, 10.0, 1.6 + _ROW * sum(n_groups) + 0.35 * len(panels))
     figure.suptitle(title, fontsize=12)
     plots = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=n_groups)
     names = list(dict.fromkeys(curve.label for panel in panels for curve in panel.curves))
@@ -36,7 +39,16 @@ def save_shares(
     }
     for plot, panel in zip(plots[:, 0], panels, strict=True):
         _draw(plot, panel, unit, looks)
-    plots[-1, 0].set_xlabel(f"{axes.y}, as a share of that of {unit} on the same users")
+    last = plots[-1, 0]
+    last.set_xscale("symlog", linthresh=_EVEN, linscale=1.6)
+    low, high = last.get_xlim()
+    shown = [tick for tick in _TICKS if low <= tick <= high]
+    last.set_xticks(shown, [f"{tick:g}" for tick in shown])
+    last.set_xlabel(
+        f"{axes.y}, as a share of that of {unit} (at the right), on the same users; logarithmic "
+        f"beyond {_EVEN:g}; bars: two standard errors",
+        fontsize=9,
+    )
     entries: dict[str, Any] = {}
     for plot in plots[:, 0]:
         entries |= dict(zip(*plot.get_legend_handles_labels()[::-1], strict=True))
@@ -59,6 +71,11 @@ def _draw(plot: Any, panel: Panel, unit: str, looks: dict[str, tuple[str, str]])
                 mean / whole, curve.x, xerr=2.0 * error / whole, fmt=mark, markersize=5.5,
                 capsize=2.5, linewidth=1.2, color=colour, label=curve.label,
             )  # fmt: skip
+    for row, value in enumerate(whole):
+        plot.annotate(
+            f"{value:.3g}", (1.01, row), xycoords=("axes fraction", "data"), va="center",
+            fontsize=7.5, color="0.4",
+        )  # fmt: skip
     plot.set_yticks(range(len(panel.groups)), panel.groups, fontsize=9)
     plot.set_ylim(len(panel.groups) - 0.5, -0.5)
     if panel.title:
