@@ -24,20 +24,26 @@ from keyhole.kernels.draw import WORLD_STREAM, Draw, RelabelledDraw, stream_of
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.rankers import RANKERS, SUBROUTINES, FixedListRanker
 from keyhole.rankers.fixed.plain import Random
-from keyhole.reveals import REVEALS, Choice, Full, Top
+from keyhole.reveals import REVEALS, Choice, Full, Noisy, Top
 from keyhole.worlds import (
     WORLDS,
+    Alternating,
     Choices,
     Flips,
     Gaussian,
     Graded,
     Hopeless,
+    Independent,
     Outcomes,
     Queries,
     Ratings,
     Recorded,
+    Rising,
     Separable,
+    Shuffled,
     Switching,
+    Takeover,
+    Walking,
 )
 
 MAKE: dict[str, Any] = dict(RANKERS)  # each with options of its own
@@ -110,6 +116,11 @@ WORLD_EXAMPLES: dict[str, list[World]] = {
     "gaussian": [Gaussian(6, n_relevant=2)],
     "choices": [Choices(6), Choices(6, n_chosen=3, skew=1.5), Choices(2, weights=[1, 9])],
     "switching": [Switching(6, n_relevant=2, period=7), Switching(4, n_relevant=1, flip=0.0)],
+    "independent": [Independent(6), Independent(3, chances=[0.0, 1.0, 0.5])],
+    "alternating": [Alternating(6, n_relevant=2, period=7), Alternating(6, n_sets=3, period=9)],
+    "takeover": [Takeover(6, at=30)],
+    "rising": [Rising(6, at=30)],
+    "walking": [Walking(6, step=0.3)],
     "hopeless": [
         Hopeless(side=1),
         Hopeless(pair="worst-three"),
@@ -119,7 +130,11 @@ WORLD_EXAMPLES: dict[str, list[World]] = {
     "outcomes": [Outcomes([[0, 1, 2], [2, 0, 0]], [0.25, 0.75])],
     "ratings": [GRADED, Ratings(TABLE > 1, item_names=list("abcde"))],
     "recorded": [Recorded(TABLE[:50])],
-    "queries": [Queries(TABLE[:, :2], TABLE[:, 2], np.arange(0, 301, 5))],
+    "shuffled": [Shuffled(TABLE[:50])],
+    "queries": [
+        Queries(TABLE[:, :2], TABLE[:, 2], np.arange(0, 301, 5)),
+        Queries(TABLE[:, :2], TABLE[:, 2], np.arange(0, 301, 5), document_seed=3),
+    ],
     "separable": [Separable(), Separable(7, n_features=3, n_grades=2, spread=0.1)],
     "graded": [Graded(n_features=7), Graded(6, n_features=2, max_grade=1, noise=0.0)],
 }
@@ -127,6 +142,7 @@ REVEAL_EXAMPLES: dict[str, list[Reveal]] = {
     "full": [Full()],
     "top": [Top(1), Top(4)],
     "choice": [Choice("single"), Choice("set")],
+    "noisy": [Noisy(Top(4), noise=0.5, max_grade=2), Noisy("full")],
 }
 MEASURE_EXAMPLES = [
     *(measure(name) for name in MEASURES),
@@ -246,7 +262,9 @@ def test_games_of_one_list_refuse_lists_that_change():
 
     with pytest.raises(InvalidInput, match="one fixed list, got 'graded'"):
         build(GameSpec(world="graded"))
-    with pytest.raises(UnknownName, match="one of choices, flips, gaussian, hopeless, switching,"):
+    with pytest.raises(
+        UnknownName, match="one of alternating, choices, flips, gaussian, hopeless,"
+    ):
         build(GameSpec(world="grades"))
 
 

@@ -8,10 +8,12 @@ import typer
 from typer.core import TyperGroup
 
 import keyhole
+from keyhole.cli.advise import advise_command
 from keyhole.cli.atlas import AtlasCommand, atlas_command
 from keyhole.cli.bound import bound_command
 from keyhole.cli.check import check_command
 from keyhole.cli.classify import classify_command
+from keyhole.cli.compare import compare_command
 from keyhole.cli.endings import MEANINGS, ExitCode, one_sentence
 from keyhole.cli.evaluate import evaluate_command
 from keyhole.cli.learn import learn_command
@@ -89,6 +91,8 @@ def main(
 
 
 app.command(name="play")(play_command)
+app.command(name="compare")(compare_command)
+app.command(name="advise")(advise_command)
 app.command(name="list")(list_command)
 app.command(name="check")(check_command)
 app.command(name="reproduce")(reproduce_command)

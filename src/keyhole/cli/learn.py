@@ -19,14 +19,19 @@ from keyhole.cli.terminal import (
     show_table,
 )
 from keyhole.data import QuerySet, read_letor
-from keyhole.errors import InvalidInput, check_integer, check_seed
+from keyhole.errors import InvalidInput, check_integer, check_number, check_seed
 from keyhole.files import check_file, plain
 from keyhole.game import LetorStream, Trace, play
-from keyhole.lab.kinds.lists import make_ranker, ranker_of_lists
+from keyhole.lab.kinds.lists import (
+    feedback_of,
+    how_to_read,
+    make_ranker,
+    ranker_of_lists,
+)
 from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists.models import model_arrays, save_model
 from keyhole.registry import options_of
-from keyhole.reveals import Top
+from keyhole.reveals import Top, least_reveal
 from keyhole.worlds.queries import Queries
 
 Files = Annotated[
@@ -41,14 +46,34 @@ Raw = Annotated[
 ]
 
 
-def how_to_read(groups: list[Path] | None, raw: bool, keep: bool) -> dict[str, Any]:
-    """Return how files are read."""
-    return {
-        "groups": groups or None,
-        "dtype": np.float32,
-        "normalise": None if raw else "minmax",
-        "missing_relevant": "keep" if keep else "drop",
-    }
+KeepEmpty = Annotated[
+    bool, typer.Option("--keep-empty", help="Keep queries without a relevant document.")
+]
+Shuffle = Annotated[
+    bool,
+    typer.Option(
+        "--shuffle",
+        help="Shuffle the documents of each list: ties go to the first, and files may be sorted "
+        "by label.",
+    ),
+]
+LabelNoise = Annotated[
+    float,
+    typer.Option(help="Share of the labels revealed that are a grade at random; scores are true."),
+]
+PermuteAt = Annotated[
+    float | None,
+    typer.Option(
+        help="After this share of the rounds, such as 0.5, the documents of each list have each "
+        "other's labels."
+    ),
+]
+
+
+def round_of(share: float, rounds: int) -> int:
+    """Return the round that a share of all rounds ends with, or raise."""
+    check_integer(rounds, "rounds", at_least=1)
+    return round(check_number(share, "--permute-at", above=0.0, at_most=1.0) * rounds)
 
 
 def _ranker_options(ranker: str, surrogate: str | None, settings: list[str]) -> dict[str, Any]:
@@ -85,12 +110,16 @@ def learn_command(
     measure: Annotated[str, typer.Option(help="How lists are judged.")] = "NDCG@10",
     rounds: Annotated[int | None, typer.Option(help="Lists to show.")] = None,
     passes: Annotated[int | None, typer.Option(help="Passes over all queries, instead.")] = None,
+    runs: Annotated[
+        int, typer.Option(help="Runs, each with lists in another order; the mean is reported.")
+    ] = 1,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
     groups: Groups = None,
     raw: Raw = False,
-    keep_empty: Annotated[
-        bool, typer.Option("--keep-empty", help="Keep queries without a relevant document.")
-    ] = False,
+    keep_empty: KeepEmpty = False,
+    shuffle: Shuffle = False,
+    label_noise: LabelNoise = 0.0,
+    permute_at: PermuteAt = None,
     stream: Annotated[
         bool,
         typer.Option(
@@ -129,35 +158,51 @@ def learn_command(
         options = _ranker_options(ranker, surrogate, settings or [])
         if rounds is not None and passes is not None:
             raise InvalidInput("At most one of --rounds and --passes can be given.")
-        for given, name in ((rounds, "rounds"), (passes, "passes"), (top, "top")):
+        for given, name in (
+            (rounds, "rounds"), (passes, "passes"), (top, "top"), (runs, "runs"),
+        ):  # fmt: skip
             if given is not None:
                 check_integer(given, name, at_least=1)
         check_seed(seed)
+        check_number(label_noise, "--label-noise", at_least=0.0, at_most=1.0)
+        if runs > 1 and model is not None:
+            raise InvalidInput(f"--runs must be 1 where a --model is saved, got {runs}.")
+        if stream and (shuffle or permute_at is not None):
+            raise InvalidInput("--shuffle and --permute-at need lists in memory, without --stream.")
         named_measure(measure)
         with output_folder(None if model is None else model.parent):
             if model is not None:
                 check_file(model, "--model")
-            how = how_to_read(groups, raw, keep_empty)
+            how = how_to_read(groups, raw=raw, keep_empty=keep_empty)
             queries = LetorStream(files, **how) if stream else read_letor(files, **how)
+            if passes is not None:
+                rounds = queries.n_queries * passes
+            rounds = 100_000 if rounds is None else rounds
+            change = None if permute_at is None else round_of(permute_at, rounds)
             world = (
                 queries
                 if isinstance(queries, LetorStream)
-                else Queries(queries.features, queries.relevance, queries.starts)
-            )
-            if passes is not None:
-                rounds = world.n_queries * passes
-            rounds = 100_000 if rounds is None else rounds
+                else Queries(
+                    queries.features, queries.relevance, queries.starts,
+                    document_seed=seed if shuffle else None, permute_at=change,
+                )
+            )  # fmt: skip
             chosen = make_ranker(ranker, world, options, top=top, seed=seed)
             if model is not None:
                 model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
-            with progress_bar(ranker, rounds, quiet=as_json) as advance:
+            shown_to = least_reveal(chosen.depth, world.n_items) if top is None else Top(top)
+            with progress_bar(ranker, rounds * runs, quiet=as_json) as advance:
                 result = play(
-                    chosen, world, measure=measure, reveal=None if top is None else Top(top),
-                    rounds=rounds, seed=seed, progress=advance,
+                    chosen, world, measure=measure,
+                    reveal=feedback_of(shown_to, label_noise, world),
+                    rounds=rounds, seed=seed, runs=runs, progress=advance,
                 )  # fmt: skip
             if model is not None:
                 save_model(model, chosen, result.states[0], minmax=not raw)
-            record = _record(result, queries, ranker, measure, seed, options)
+            record = {
+                **_record(result, queries, ranker, measure, seed, options),
+                **_after(result, change),
+            }
             if as_json:
                 print_json(record)
             else:
@@ -172,16 +217,18 @@ def _record(
     seed: int,
     options: Any,
 ) -> Any:
-    curve = zip(result.rounds, result.scores[0] / result.rounds, strict=True)
+    curve = zip(result.rounds, result.scores.mean(axis=0) / result.rounds, strict=True)
     return plain(
         {
             "average_score": result.average_score.mean,
+            "average_score_error": result.average_score.error,
             "average_greedy_score": result.average_greedy_score.mean,
             "curve": [[int(t), float(score)] for t, score in curve],
             "ranker": ranker,
             "options": options,
             "measure": str(named_measure(measure)),
             "rounds": int(result.rounds[-1]),
+            "runs": result.n_runs,
             "seed": seed,
             "queries": queries.n_queries,
             "documents": queries.n_documents,
@@ -193,11 +240,24 @@ def _record(
     )
 
 
+def _after(result: Trace, change: int | None) -> dict[str, Any]:
+    """Return the score of the lists shown after labels were permuted, if they were."""
+    if change is None:
+        return {}
+    first = int(np.searchsorted(result.rounds, change))
+    if first >= len(result.rounds) - 1:
+        return {"average_score_after": None}
+    totals = result.scores[:, -1] - result.scores[:, first]
+    n_after = int(result.rounds[-1] - result.rounds[first])
+    return {"average_score_after": float(totals.mean()) / n_after}
+
+
 def _print(record: Any) -> None:
+    error = record["average_score_error"]
     row = (
         escape(record["ranker"]),
         f"{record['rounds']:,}",
-        f"{record['average_score']:.4f}",
+        f"{record['average_score']:.4f}" + ("" if error is None else f" ± {error:.4f}"),
         f"{record['average_greedy_score']:.4f}",
     )
     show_table(
@@ -205,6 +265,8 @@ def _print(record: Any) -> None:
         ("ranker", "rounds>", "average score>", "without exploring>"),
         [row],
     )
+    if record.get("average_score_after") is not None:
+        say(f"After labels were permuted: {record['average_score_after']:.4f}.")
     say(
         f"{record['queries']} queries, {record['documents']} documents, {record['features']} "
         f"features; {record['dropped_queries']} queries without a relevant document left out."

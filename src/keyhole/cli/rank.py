@@ -8,11 +8,12 @@ import numpy as np
 import typer
 
 from keyhole.cli.endings import one_sentence
-from keyhole.cli.learn import Files, Groups, how_to_read
+from keyhole.cli.learn import Files, Groups
 from keyhole.cli.terminal import Json, print_json
 from keyhole.data import read_letor
 from keyhole.errors import InvalidInput
 from keyhole.kernels.sorting import sort_descending, sort_work
+from keyhole.lab.kinds.lists import how_to_read
 from keyhole.rankers.lists.models import load_model
 
 
@@ -29,7 +30,7 @@ def rank_command(
     """
     with one_sentence():
         scorer = load_model(model)
-        queries = read_letor(files, **how_to_read(groups, raw=not scorer.minmax, keep=True))
+        queries = read_letor(files, **how_to_read(groups, raw=not scorer.minmax, keep_empty=True))
         if queries.n_features > scorer.n_features:
             raise InvalidInput(
                 f"Documents must have at most the {scorer.n_features} features of {model}, got "

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +27,7 @@ class RevealKernel(NamedTuple):
 class Reveal(Described, ABC):
     """What the learner gets to see of the relevance."""
 
-    kernel: ClassVar[RevealKernel]
+    kernel: RevealKernel
     params: Any
 
     @abstractmethod

@@ -16,15 +16,18 @@ from keyhole.data.bandit.formats import (
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.letor.queries import QuerySet
 from keyhole.data.letor.reader import BLOCK_BYTES, iterate_letor, letor_columns, read_letor
+from keyhole.data.people import PEOPLE_ORDERS, people_in_order
 from keyhole.data.ratings import RatingsTable, read_ratings
 
 __all__ = [
     "BLOCK_BYTES",
+    "PEOPLE_ORDERS",
     "BanditLog",
     "QuerySet",
     "RatingsTable",
     "iterate_letor",
     "letor_columns",
+    "people_in_order",
     "read_bandit",
     "read_bandit_csv",
     "read_bandit_parquet",

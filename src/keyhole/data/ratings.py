@@ -1,14 +1,22 @@
 """Ratings of people by items, from CSV files to relevance."""
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from keyhole.data.ratings_csv import LARGEST_RATING, Layout, read_fields
-from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
-from keyhole.files import shortened
+from keyhole.errors import (
+    FloatArray,
+    InvalidInput,
+    check_array,
+    check_choice,
+    check_integer,
+    check_number,
+    shown,
+)
+from keyhole.files import reading_arrays, shortened
 
 MISSING_RULES = ("error", "drop")
 
@@ -31,23 +39,34 @@ def read_ratings(
     threshold: float | None = None,
     grades: int | None = None,
     n_chosen: int | None = None,
+    scale: Sequence[float] | None = None,
+    columns: Sequence[str] | None = None,
     missing: str = "error",
     delimiter: str | None = None,
     decimal: str = ".",
     header: bool | None = None,
     index: bool | None = None,
 ) -> RatingsTable:
-    """Read a CSV file, plain or compressed, of people by items; the header names the items.
+    """Read people by items: a CSV file, plain or compressed, or one array of a .npz file.
+
+    The header of a CSV file names the items; those of an array are called 1, 2, 3, …
 
     Parameters
     ----------
+    path
+        A CSV file, or a file of NumPy's whose only array has two dimensions. Its ratings are
+        missing where they are NaN, or where whole numbers are the least that their type holds.
     threshold
         A rating of at least this is relevance 1, any other 0.
     grades
         Cut the span of all ratings into bands of equal width, grades 0 to ``grades``.
     n_chosen
         Each person chooses this many items, their highest rated (ties: the leftmost).
-        Without any of the three the ratings themselves are the relevance.
+    scale
+        The lowest and the highest rating there can be, which become 0 and 1.
+        Without any of the four the ratings themselves are the relevance.
+    columns
+        The names of the items to read, in this order; by default all of them.
     missing
         What to do about people with a rating that is missing (an empty field, NA, NaN, null and
         the like): ``error`` or ``drop`` them.
@@ -64,28 +83,26 @@ def read_ratings(
         name or has different texts, and is refused if its name or numbers leave it in doubt.
     """
     path = Path(path)
-    if sum(option is not None for option in (threshold, grades, n_chosen)) > 1:
-        raise InvalidInput("At most one of `threshold`, `grades` and `n_chosen` can be given.")
+    if sum(option is not None for option in (threshold, grades, n_chosen, scale)) > 1:
+        raise InvalidInput(
+            "At most one of `threshold`, `grades`, `n_chosen` and `scale` can be given."
+        )
     check_choice(missing, "`missing`", MISSING_RULES)
-    layout = Layout(delimiter, decimal, header, index)
-    names, rows, has_index = read_fields(path, layout)
-    values: list[list[float]] = []
-    n_dropped = 0
-    for line, row in rows:
-        numbers = _numbers(path, line, names, row, layout)
-        gaps = [name for name, number in zip(names, numbers, strict=True) if math.isnan(number)]
-        if gaps and missing == "error":
-            raise InvalidInput(
-                f"{path}, line {line}, column {gaps[0]!r}: a rating is missing; missing='drop' "
-                f"leaves such people out."
-            )
-        if gaps:
-            n_dropped += 1
-        else:
-            values.append(numbers)
-    if not values:
+    names, numbers, lines, has_index = _read(path, Layout(delimiter, decimal, header, index))
+    if columns is not None:
+        chosen = [_column(path, str(name), names) for name in columns]
+        names, numbers = tuple(names[place] for place in chosen), numbers[:, chosen]
+    gaps = np.isnan(numbers)
+    if gaps.any() and missing == "error":
+        row, column = np.argwhere(gaps)[0]
+        raise InvalidInput(
+            f"{path}, line {lines[row]}, column {names[column]!r}: a rating is missing; "
+            f"missing='drop' leaves such people out."
+        )
+    values = numbers[~gaps.any(axis=1)]
+    if not values.size:
         raise InvalidInput(f"{path} must have at least one complete row of ratings.")
-    table = _relevance(np.array(values), threshold, grades, n_chosen)
+    table = _relevance(values, threshold, grades, n_chosen, scale)
     negative = np.argwhere(table < 0)
     if len(negative):
         column = names[int(negative[0, 1])]
@@ -93,7 +110,43 @@ def read_ratings(
             f"{path}, column {column!r}: a rating is negative ({table[tuple(negative[0])]:g}); use "
             f"a threshold or grades to turn ratings into relevance."
         )
-    return RatingsTable(table, names, n_dropped, has_index)
+    return RatingsTable(table, names, len(numbers) - len(values), has_index)
+
+
+def _read(path: Path, layout: Layout) -> tuple[tuple[str, ...], FloatArray, Sequence[int], bool]:
+    """Return names of items, ratings by people and items, their lines, and if people had names."""
+    if path.suffix == ".npz":
+        numbers = _array(path)
+        names = tuple(str(number + 1) for number in range(numbers.shape[1]))
+        return names, numbers, range(1, len(numbers) + 1), False
+    names, rows, has_index = read_fields(path, layout)
+    values, lines = [], []
+    for line, row in rows:
+        values.append(_numbers(path, line, names, row, layout))
+        lines.append(line)
+    if not values:
+        raise InvalidInput(f"{path} must have at least one complete row of ratings.")
+    return names, np.array(values), lines, has_index
+
+
+def _array(path: Path) -> FloatArray:
+    """Return the ratings of a file of arrays, NaN where one is missing."""
+    with reading_arrays(path, "one array of ratings, people by items") as arrays:
+        if len(arrays) != 1:
+            raise InvalidInput(f"it holds {len(arrays)} arrays")
+        (array,) = arrays.values()
+        if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "iuf":
+            raise InvalidInput(f"its array has the shape {array.shape} and holds {array.dtype}")
+        numbers = array.astype(np.float64)
+        if array.dtype.kind == "i":
+            numbers[array == np.iinfo(array.dtype).min] = np.nan
+        if bool((np.abs(numbers) > LARGEST_RATING).any()):
+            raise InvalidInput(f"a rating is more than {LARGEST_RATING:.0f}")
+        return numbers
+
+
+def _column(path: Path, name: str, names: tuple[str, ...]) -> int:
+    return names.index(check_choice(name, f"`columns` of {path}", names))
 
 
 def _numbers(
@@ -133,7 +186,11 @@ def _is_too_large(field: str) -> bool:
 
 
 def _relevance(
-    ratings: FloatArray, threshold: float | None, grades: int | None, n_chosen: int | None
+    ratings: FloatArray,
+    threshold: float | None,
+    grades: int | None,
+    n_chosen: int | None,
+    scale: Sequence[float] | None,
 ) -> FloatArray:
     if threshold is not None:
         return (ratings >= check_number(threshold, "`threshold`")).astype(np.float64)
@@ -152,4 +209,19 @@ def _relevance(
         chosen = np.zeros_like(ratings)
         np.put_along_axis(chosen, order, 1.0, axis=1)
         return chosen
-    return ratings
+    return ratings if scale is None else _scaled(ratings, scale)
+
+
+def _scaled(ratings: FloatArray, scale: Sequence[float]) -> FloatArray:
+    """Return ratings of which the lowest and the highest that there can be are 0 and 1."""
+    ends = check_array(scale, "`scale`", n_dims=1)
+    if ends.shape != (2,) or not -np.inf < ends[0] < ends[1] < np.inf:
+        raise InvalidInput(
+            f"`scale` must be the lowest and the highest rating, got {shown(scale)}."
+        )
+    low, high = float(ratings.min()), float(ratings.max())
+    if low < ends[0] or high > ends[1]:
+        raise InvalidInput(
+            f"`scale` must hold all ratings, from {low:g} to {high:g}, got {shown(scale)}."
+        )
+    return (ratings - ends[0]) / (ends[1] - ends[0])

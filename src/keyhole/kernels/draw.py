@@ -171,10 +171,19 @@ def gumbels(draw: Any, use: int, out: Any) -> None:
 
 
 @kernel
+def normal_from(draw: Any, begin: Any, item: int) -> float:
+    """Return the standard normal number of one item in the sequence that starts at ``begin``.
+
+    Box-Muller, of which the other number is not used.
+    """
+    index = 2 * _label(draw, item)
+    radius = math.sqrt(-2.0 * math.log(to_unit(word(begin, index))))
+    return radius * math.cos(2.0 * math.pi * to_unit(word(begin, index + 1)))
+
+
+@kernel
 def normals(draw: Any, use: int, out: Any) -> None:
-    """Fill ``out[i]`` with the standard normal number of item ``i`` (Box-Muller)."""
+    """Fill ``out[i]`` with the standard normal number of item ``i``."""
     begin = start(draw, draw.round, use)
     for item in range(out.shape[0]):
-        index = 2 * _label(draw, item)
-        radius = math.sqrt(-2.0 * math.log(to_unit(word(begin, index))))
-        out[item] = radius * math.cos(2.0 * math.pi * to_unit(word(begin, index + 1)))
+        out[item] = normal_from(draw, begin, item)

@@ -72,11 +72,15 @@ def _below(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[st
 
 
 def _band(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
-    """Values lie between ``low`` and ``high`` at round ``at``."""
-    curve, at = curves[claim["curve"]], claim.get("at")
+    """Values lie between ``low`` and ``high`` at round ``at``, or miss by few standard errors."""
+    curve, at, errors = curves[claim["curve"]], claim.get("at"), claim.get("errors", 0.0)
     found = curve.at(at)
-    return claim["low"] <= found.mean <= claim["high"], (
-        f"{_shown(found)} {_when(curve, at)}, band {claim['low']:g} to {claim['high']:g}"
+    slack = errors * (0.0 if math.isnan(found.error) else found.error)
+    low, high = claim.get("low", -math.inf), claim["high"]
+    limits = f"band {low:g} to {high:g}" if math.isfinite(low) else f"at most {high:g}"
+    more = f" and {errors:g} standard errors" if errors else ""
+    return low - slack <= found.mean <= high + slack, (
+        f"{_shown(found)} {_when(curve, at)}, {limits}{more}"
     )
 
 

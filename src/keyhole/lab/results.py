@@ -25,6 +25,7 @@ class Axes:
 
 
 REGRET = Axes("round t", "average regret up to t", "round", "average_regret")
+AT_THE_END = Axes("", "average regret", "round", "average_regret", from_zero=False)
 
 
 @dataclass(frozen=True)

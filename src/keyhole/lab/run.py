@@ -14,6 +14,7 @@ from keyhole.files import check_folder, plain, write_atomically
 from keyhole.lab.claims import Verdict, judge
 from keyhole.lab.figures.curves import Panel, check_figures, save_figure
 from keyhole.lab.figures.groups import grouped
+from keyhole.lab.figures.shares import save_shares
 from keyhole.lab.inputs import DataMissing
 from keyhole.lab.kinds import Report
 from keyhole.lab.lines import LINES
@@ -122,7 +123,10 @@ def _write(result: Reproduction, lines: dict[str, Curve], folder: Path) -> None:
     axes = study.kind.axes(measure)
     write_atomically(folder / "curves.csv", curves_csv(list(result.curves.values()), axes))
     write_atomically(folder / "verdicts.json", _record(result))
-    save_figure(folder, study.key, study.title, panels, axes, measure)
+    if study.relative_to:
+        save_shares(folder, study.key, study.title, panels, study.relative_to, axes)
+    else:
+        save_figure(folder, study.key, study.title, panels, axes, measure)
 
 
 def _record(result: Reproduction) -> bytes:

@@ -9,7 +9,11 @@ import keyhole
 from keyhole.errors import InvalidInput, check_choice
 from keyhole.lab.kinds import KINDS, Kind, Spec
 
-_TOP_FIELDS = ("kind", "title", "paper", "about", "curve", "line", "panel", "quick")
+_TOP_FIELDS = (
+    "kind", "title", "paper", "about", "curve", "line", "panel", "group", "quick", "relative_to",
+)  # fmt: skip
+_GROUP_FIELDS = ("name", "panel", "quick")
+_ALL_GROUPS = "groups"
 _PANEL_FIELDS = ("name", "title", "from", "log_x", "log_y")
 
 
@@ -64,6 +68,8 @@ class Study:
     claims: tuple[dict[str, Any], ...]
     left_out: dict[str, str]
     """Why curves that claims may name are not played, by label."""
+    relative_to: str = ""
+    """The name of the curves whose values are the unit of the figure, if it has one."""
 
     @property
     def is_grouped(self) -> bool:
@@ -113,7 +119,8 @@ def read_study(folder: Path, *, quick: bool = False) -> Study:
     names = [panel.name for panel in panels]
     shared = {name: entry.get(kind, {}) for name, entry in zip(names, entries, strict=True)}
     shorter = dict(content.get("quick", {})) if quick else {}
-    drawn = [each for entry in content["curve"] for each in _over(entry, where)]
+    groups = {entry["name"]: _group(entry, kind, where) for entry in content.get("group", [])}
+    drawn = [each for entry in content["curve"] for each in _over(entry, groups, where)]
     several = {entry[field] for entry in drawn for field in ("label", "group") if field in entry}
     without = [
         check_choice(name, f"without of quick in {where}", (*names, *several))
@@ -126,7 +133,11 @@ def read_study(folder: Path, *, quick: bool = False) -> Study:
         group = own.pop("group", "")
         name = own.pop("name", label)
         check_choice(panel, f"panel of curve {label!r} in {where}", names)
-        fields = _merged(content.get(kind, {}), shared[panel], own, shorter)
+        measured_on = groups.get(group, {})
+        fields = _merged(
+            content.get(kind, {}), shared[panel], measured_on.get(kind, {}), own, shorter,
+            measured_on.get("quick", {}) if quick else {},
+        )  # fmt: skip
         spec = KINDS[kind].read(fields, f"curve {label!r} in {where}")
         if {panel, label, group} & set(without):
             left_out[label] = "not played at the quick horizon"
@@ -147,6 +158,7 @@ def read_study(folder: Path, *, quick: bool = False) -> Study:
             for each in _claim_over(claim)
         ),
         left_out,
+        content.get("relative_to", ""),
     )
 
 
@@ -173,12 +185,24 @@ def on_files(study: Study, files: list[Path]) -> Study:
     )
 
 
-def _over(entry: dict[str, Any], where: str) -> list[dict[str, Any]]:
-    """Return a curve, or one for each value that it gives a field with ``over``, as a group."""
+def _over(
+    entry: dict[str, Any], groups: dict[str, dict[str, Any]], where: str
+) -> list[dict[str, Any]]:
+    """Return a curve, or one for each value that it gives a field with ``over``, as a group.
+
+    ``over = "groups"`` makes one for each group of the study, in the panel of the group.
+    """
     own = dict(entry)
     over = own.pop("over", None)
     if over is None:
         return [own]
+    if over == _ALL_GROUPS:
+        name = own.pop("name", own["label"])
+        return [
+            {**own, "label": f"{group}: {own['label']}", "name": name, "group": group,
+             "panel": fields["panel"]}
+            for group, fields in groups.items()
+        ]  # fmt: skip
     if len(over) != 1:
         raise InvalidInput(f"over of curve {own['label']!r} in {where} must be of one field.")
     ((field, values),) = over.items()
@@ -244,6 +268,13 @@ def _line(entry: dict[str, Any], panels: list[str]) -> LineSpec:
     return LineSpec(
         label, own.pop("name", label), own.pop("panel", panels[0]), own.pop("kind"), own
     )
+
+
+def _group(entry: dict[str, Any], kind: str, where: str) -> dict[str, Any]:
+    """Return a group of points, with what is particular to it under the name of the kind."""
+    for name in entry:
+        check_choice(name, f"A field of a group in {where}", (*_GROUP_FIELDS, kind))
+    return entry
 
 
 def _panel(entry: dict[str, Any], kind: str, where: str) -> PanelSpec:

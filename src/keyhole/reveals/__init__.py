@@ -7,9 +7,10 @@ from keyhole.contracts import Reveal
 from keyhole.registry import Table
 from keyhole.reveals.choice import Choice
 from keyhole.reveals.full import Full
+from keyhole.reveals.noisy import PLAIN, Noisy
 from keyhole.reveals.top import Top
 
-REVEALS: Table[Reveal] = Table("reveal", Reveal, {"full": Full, "top": Top, "choice": Choice})
+REVEALS: Table[Reveal] = Table("reveal", Reveal, {**PLAIN, "noisy": Noisy})
 
 
 def reveal(name: str | Mapping[str, Any] | Reveal, /, **settings: Any) -> Reveal:
@@ -28,4 +29,4 @@ def least_reveal(depth: int, n_items: int) -> Reveal:
     return Full() if depth >= n_items else Top(max(depth, 1))
 
 
-__all__ = ["REVEALS", "Choice", "Full", "Top", "least_reveal", "reveal"]
+__all__ = ["REVEALS", "Choice", "Full", "Noisy", "Top", "least_reveal", "reveal"]

@@ -1,6 +1,6 @@
 """Discrete choice: which item, or which set of items, the user picked."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from keyhole.contracts import Reveal, RevealKernel
 from keyhole.errors import check_choice
@@ -56,7 +56,7 @@ class Choice(Reveal):
     [1.0, 0.0, 0.0]
     """
 
-    kernel: ClassVar[RevealKernel] = RevealKernel(_reveal)
+    kernel = RevealKernel(_reveal)
 
     def __init__(self, which: str = "set") -> None:
         self.which = check_choice(which, "`which` of Choice", ("single", "set"))

@@ -1,6 +1,6 @@
 """Full information: every relevance is shown."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from keyhole.contracts import Reveal, RevealKernel
 from keyhole.kernels.compiled import kernel
@@ -27,7 +27,7 @@ class Full(Reveal):
     [2.0, 0.0, 1.0]
     """
 
-    kernel: ClassVar[RevealKernel] = RevealKernel(_reveal)
+    kernel = RevealKernel(_reveal)
     params = FullParams()
 
     def depth(self, n_items: int) -> int:

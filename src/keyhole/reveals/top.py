@@ -1,6 +1,6 @@
 """Top-k feedback: the keyhole."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Top(Reveal):
     [2.0, nan, nan]
     """
 
-    kernel: ClassVar[RevealKernel] = RevealKernel(_reveal)
+    kernel = RevealKernel(_reveal)
 
     def __init__(self, k: int = 1) -> None:
         self.k = check_integer(k, "`k` of Top", at_least=1)

@@ -10,19 +10,27 @@ from keyhole.worlds.flips import Flips
 from keyhole.worlds.gaussian import Gaussian
 from keyhole.worlds.generated import Graded, Separable
 from keyhole.worlds.outcomes import Hopeless, Outcomes
+from keyhole.worlds.phases import Alternating, Independent, Rising, Takeover
 from keyhole.worlds.queries import Queries
 from keyhole.worlds.switching import Switching
-from keyhole.worlds.table import Ratings, Recorded
+from keyhole.worlds.table import Ratings, Recorded, Shuffled
+from keyhole.worlds.walking import Walking
 
 _ROWS: dict[str, type[World]] = {
     "flips": Flips,
     "gaussian": Gaussian,
     "choices": Choices,
     "switching": Switching,
+    "independent": Independent,
+    "alternating": Alternating,
+    "takeover": Takeover,
+    "rising": Rising,
+    "walking": Walking,
     "hopeless": Hopeless,
     "outcomes": Outcomes,
     "ratings": Ratings,
     "recorded": Recorded,
+    "shuffled": Shuffled,
     "queries": Queries,
     "separable": Separable,
     "graded": Graded,
@@ -46,16 +54,22 @@ def world(name: str | Mapping[str, Any] | World, /, **settings: Any) -> World:
 
 __all__ = [
     "WORLDS",
+    "Alternating",
     "Choices",
     "Flips",
     "Gaussian",
     "Graded",
     "Hopeless",
+    "Independent",
     "Outcomes",
     "Queries",
     "Ratings",
     "Recorded",
+    "Rising",
     "Separable",
+    "Shuffled",
     "Switching",
+    "Takeover",
+    "Walking",
     "world",
 ]

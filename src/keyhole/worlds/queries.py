@@ -8,17 +8,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.contracts import World, WorldKernel
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_flag, check_relevance
+from keyhole.errors import (
+    MAX_ROUND,
+    FloatArray,
+    IntArray,
+    InvalidInput,
+    check_flag,
+    check_integer,
+    check_relevance,
+    check_seed,
+)
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import shuffled
 
-_ORDER = 0
+_ORDER, _LABELS = 0, 1
 
 
 class QueriesParams(NamedTuple):
     """Relevance of all documents, where each query's begin, and whether passes are shuffled.
 
-    ``first_round`` begins pass ``first_pass``.
+    ``first_round`` begins pass ``first_pass``; from round ``permute_at`` on, the documents of a
+    list have each other's relevance.
     """
 
     relevance: Any
@@ -26,6 +36,7 @@ class QueriesParams(NamedTuple):
     shuffle: bool
     first_round: int = 0
     first_pass: int = 0
+    permute_at: int = MAX_ROUND
 
 
 @kernel
@@ -47,9 +58,13 @@ def _query(params: Any, draw: Any, matrix: Any) -> tuple[int, int]:
 
 @kernel
 def _relevance(params: Any, draw: Any, out: Any) -> None:
-    first = params.starts[_query_of(params, draw)]
-    for item in range(out.shape[0]):
-        out[item] = params.relevance[first + item]
+    query, n_items = _query_of(params, draw), out.shape[0]
+    first = params.starts[query]
+    for item in range(n_items):
+        labelled = item
+        if draw.round >= params.permute_at:
+            labelled = shuffled(draw, query, _LABELS, item, n_items)
+        out[item] = params.relevance[first + labelled]
 
 
 def largest_norm(features: FloatArray) -> float:
@@ -82,6 +97,12 @@ def _checked_starts(starts: ArrayLike) -> IntArray:
     return offsets
 
 
+def _within_lists(offsets: IntArray, seed: int) -> IntArray:
+    """Return a random order of all documents in which every list keeps its place."""
+    draws = np.random.default_rng(seed).random(offsets[-1])
+    return np.lexsort((draws, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
+
+
 class Queries(World):
     """Query-document lists in passes over a data set, each pass in another order.
 
@@ -95,6 +116,12 @@ class Queries(World):
         Where each query's documents begin, and the number of all: lists are consecutive rows.
     shuffle
         Another random order of the queries in each pass; otherwise theirs.
+    document_seed
+        Seed of a random order of the documents within each list; by default they keep theirs.
+        Ties go to the first document, so a file that is sorted by label tells labels.
+    permute_at
+        The round from which on the documents of each list have each other's labels, in a random
+        order that every run draws once; by default never.
 
     Examples
     --------
@@ -114,6 +141,8 @@ class Queries(World):
         starts: ArrayLike,
         *,
         shuffle: bool = True,
+        document_seed: int | None = None,
+        permute_at: int | None = None,
     ) -> None:
         self.features = _checked_features(features)
         grades = check_relevance(relevance)
@@ -128,7 +157,15 @@ class Queries(World):
                 f"`relevance` of Queries must have one grade per document "
                 f"({len(self.features)}), got shape {grades.shape}."
             )
-        self.params = QueriesParams(grades, offsets, check_flag(shuffle, "`shuffle` of Queries"))
+        if document_seed is not None:
+            order = _within_lists(offsets, check_seed(document_seed))
+            self.features, grades = self.features[order], grades[order]
+        if permute_at is not None:
+            permute_at = check_integer(permute_at, "`permute_at` of Queries", at_least=0)
+        self.params = QueriesParams(
+            grades, offsets, check_flag(shuffle, "`shuffle` of Queries"),
+            permute_at=MAX_ROUND if permute_at is None else permute_at,
+        )  # fmt: skip
         self.n_items = int(np.diff(offsets).max())
         self.n_features = self.features.shape[1]
         self.max_grade = float(grades.max())

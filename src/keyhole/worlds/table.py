@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from keyhole.contracts import World, WorldKernel
 from keyhole.errors import IntArray, InvalidInput, check_relevance, shown
 from keyhole.kernels.compiled import kernel
-from keyhole.kernels.draw import scalar
+from keyhole.kernels.draw import scalar, shuffled
 
-_PERSON = 0
+_PERSON, _ORDER = 0, 1
 
 
 class TableParams(NamedTuple):
@@ -23,6 +23,13 @@ class TableParams(NamedTuple):
 @kernel
 def _random_row(params: Any, draw: Any, out: Any) -> None:
     row = int(scalar(draw, draw.round, _PERSON, 0) * params.table.shape[0])
+    for item in range(out.shape[0]):
+        out[item] = params.table[row, item]
+
+
+@kernel
+def _row_in_turn(params: Any, draw: Any, out: Any) -> None:
+    row = shuffled(draw, 0, _ORDER, draw.round, params.table.shape[0])
     for item in range(out.shape[0]):
         out[item] = params.table[row, item]
 
@@ -93,3 +100,16 @@ class Recorded(Ratings):
     def __init__(self, table: ArrayLike, *, item_names: Sequence[str] | None = None) -> None:
         super().__init__(table, item_names=item_names)
         self.length = self.params.table.shape[0]
+
+
+class Shuffled(Recorded):
+    """A crowd of real people, each of whom comes once, in an order that every run draws anew.
+
+    Examples
+    --------
+    >>> crowd = Shuffled([[0, 1], [1, 0], [2, 2]])
+    >>> sorted(crowd.relevance(round=t).tolist() for t in range(3))
+    [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]
+    """
+
+    kernel: ClassVar[WorldKernel] = WorldKernel(_row_in_turn)

@@ -1,7 +1,7 @@
 """The kinds of study: what their curves are made of, how they are played and drawn."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,7 +10,7 @@ from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game
 from keyhole.lab.kinds.lists import ListSpec, build_lists, list_axes, play_lists
 from keyhole.lab.kinds.risks import VARIED, build_risk, play_risk, reader, risk_axes
 from keyhole.lab.kinds.sides import SIDES, SidesSpec, build_sides, play_sides
-from keyhole.lab.results import REGRET, Axes, Curve
+from keyhole.lab.results import AT_THE_END, REGRET, Axes, Curve
 
 Report = Callable[[int], None] | None
 """Called with the amount of work just done."""
@@ -65,8 +65,14 @@ def _play_game(label: str, game: BuiltGame, report: Report) -> Curve:
     return Curve.of(label, play_game(game, report))
 
 
+def _play_to_the_end(label: str, game: BuiltGame, report: Report) -> Curve:
+    whole = _play_game(label, game, report)
+    return replace(whole, x=whole.x[-1:], values=whole.values[:, -1:])
+
+
 KINDS: dict[str, Kind] = {
     "game": Kind(GameSpec.of, build, _play_game, lambda _: REGRET),
+    "game-end": Kind(GameSpec.of, build, _play_to_the_end, lambda _: AT_THE_END),
     "sides": Kind(SidesSpec.of, build_sides, play_sides, lambda _: SIDES),
     "lists": Kind(ListSpec.of, build_lists, play_lists, list_axes, ListSpec.on_files),
     "ads": Kind(AdSpec.of, build_ads, play_ads, ad_axes),

@@ -10,7 +10,7 @@ from typing import Any
 
 import keyhole
 from keyhole.contracts import Measure, Ranker, Reveal, World, whole_matrix
-from keyhole.data import read_ratings
+from keyhole.data import PEOPLE_ORDERS, people_in_order, read_ratings
 from keyhole.errors import InvalidInput, check_choice, check_integer, check_seed, shown
 from keyhole.files import plain
 from keyhole.game.comparators import best_fixed
@@ -21,12 +21,12 @@ from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, Fixed, FixedListRanker
 from keyhole.registry import all_settings, check_options, options_of
 from keyhole.reveals import REVEALS, Top, least_reveal
-from keyhole.worlds import WORLDS, Choices, Ratings, Recorded
+from keyhole.worlds import WORLDS, Choices, Ratings, Recorded, Shuffled
 
 _DIGITS = 10
 _FILE_OPTIONS = (
-    "threshold", "grades", "n_chosen", "missing", "delimiter", "decimal", "header", "index",
-    "in_order",
+    "threshold", "grades", "n_chosen", "scale", "columns", "missing", "delimiter", "decimal",
+    "header", "index",
 )  # fmt: skip
 
 
@@ -83,10 +83,11 @@ def _data_path(world: str) -> Path:
 
 
 def _is_file(world: str) -> bool:
-    return world.startswith(DATA_PREFIX) or re.search(r"\.[ct]sv(\.\w+)?$", world) is not None
+    ending = re.search(r"\.([ct]sv(\.\w+)?|npz)$", world)
+    return world.startswith(DATA_PREFIX) or ending is not None
 
 
-def _has_lists_that_change(cls: type[World]) -> bool:
+def has_lists_that_change(cls: type[World]) -> bool:
     """Return whether the lists of a world come with queries: games are of one fixed list."""
     return cls.kernel.query is not whole_matrix
 
@@ -94,14 +95,14 @@ def _has_lists_that_change(cls: type[World]) -> bool:
 def _is_made_of_numbers(cls: type[World]) -> bool:
     """Return whether a world of one list can be named: others need arrays, in Python or a file."""
     needed = [value for value in all_settings(cls).values() if value is inspect.Parameter.empty]
-    return not needed and not _has_lists_that_change(cls)
+    return not needed and not has_lists_that_change(cls)
 
 
 def build_world(spec: GameSpec) -> tuple[World, list[str]]:
     """Return the world of a description, and notes on it."""
     options = dict(spec.world_options)
     if not _is_file(spec.world):
-        if spec.world in WORLDS and _has_lists_that_change(WORLDS[spec.world]):
+        if spec.world in WORLDS and has_lists_that_change(WORLDS[spec.world]):
             raise InvalidInput(
                 f"world must be one fixed list, got {spec.world!r}, whose lists change with the "
                 f"query: keyhole learn is for those."
@@ -112,12 +113,13 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
         cls: Any = WORLDS.find(spec.world)
         check_options(cls, options)
         return cls(**({} if spec.items is None else {"n_items": spec.items}), **options), []
-    in_order = bool(options.pop("in_order", False))
+    order = options.pop("order", "drawn")
+    check_choice(order, "`order` of a world read from a file", PEOPLE_ORDERS)
     for name in options:
-        check_choice(name, "An option of a world read from a file", _FILE_OPTIONS)
+        check_choice(name, "An option of a world read from a file", (*_FILE_OPTIONS, "order"))
     table = read_ratings(_data_path(spec.world), **options)
-    kind = Recorded if in_order else Ratings
-    world = kind(table.values, item_names=table.item_names)
+    kind = {"drawn": Ratings, "shuffled": Shuffled}.get(order, Recorded)
+    world = kind(people_in_order(table.values, order), item_names=table.item_names)
     if spec.items is not None and spec.items != world.n_items:
         raise InvalidInput(
             f"items must be {world.n_items}, the columns of {spec.world}, got {spec.items}."
@@ -128,6 +130,11 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
     if table.n_dropped:
         notes.append(f"{table.n_dropped} people left out: a rating is missing")
     return world, notes
+
+
+def is_told_the_best(ranker: str) -> bool:
+    """Return whether a ranker shows the best ranking in hindsight where no other is given."""
+    return RANKERS.find(ranker) is Fixed
 
 
 def _build_ranker(spec: GameSpec, world: World, judged_by: Measure) -> tuple[Ranker, list[str]]:
@@ -149,7 +156,7 @@ def _build_ranker(spec: GameSpec, world: World, judged_by: Measure) -> tuple[Ran
         )
     if "n_chosen" in options_of(cls) and isinstance(world, Choices):
         options.setdefault("n_chosen", world.n_chosen)
-    if cls is Fixed and "ranking" not in options:
+    if is_told_the_best(spec.ranker) and "ranking" not in options:
         options["ranking"] = best_fixed(
             world, measure=judged_by, rounds=spec.rounds, seed=spec.seed
         )
@@ -196,7 +203,11 @@ def build(spec: GameSpec) -> BuiltGame:
     check_integer(spec.rounds, "rounds", at_least=1)
     check_integer(spec.runs, "`runs`", at_least=1)
     check_seed(spec.seed)
-    world, world_notes = build_world(spec)
+    return build_on(spec, *build_world(spec))
+
+
+def build_on(spec: GameSpec, world: World, world_notes: list[str]) -> BuiltGame:
+    """Return the same where the world of the description, and what is noted of it, are there."""
     if spec.top is not None:
         check_integer(spec.top, "top", at_least=1, at_most=world.n_items, bound="items=")
     measure = named_measure(spec.measure, **spec.measure_options)

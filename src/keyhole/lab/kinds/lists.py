@@ -3,7 +3,7 @@
 import hashlib
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 
 from keyhole.contracts import Measure, Reveal, World
 from keyhole.data import QuerySet, read_letor
-from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.errors import InvalidInput, check_choice, check_flag, check_integer
 from keyhole.game.play import play
 from keyhole.game.stream import LetorStream
 from keyhole.lab.inputs import DATA_PREFIX, DataMissing, Description, data_folder
@@ -21,7 +21,7 @@ from keyhole.lab.results import Axes, Curve
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker
 from keyhole.registry import check_options
-from keyhole.reveals import Top
+from keyhole.reveals import Noisy, Top, least_reveal
 from keyhole.surrogates import SURROGATES, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 from keyhole.worlds.generated import Graded, Separable
@@ -29,6 +29,9 @@ from keyhole.worlds.queries import Queries
 
 _MEASURED = 1000
 """Lists whose norms are measured where a world has no bound on them."""
+_READING = ("groups", "raw", "keep_empty")
+_SHOWING = ("shuffle", "document_seed", "permute_at")
+"""Options of lists read from files: how they are read, and how they are shown."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,9 @@ class ListSpec(Description):
     """A ranker that learns on lists, by names: nothing that is not plain data.
 
     ``world`` is ``separable``, ``graded`` (with a ``shape`` among its options, or none),
-    ``data:FOLDER`` or the paths of LETOR files; ``greedy`` draws the lists that would have been
+    ``data:FOLDER`` or the paths of LETOR files, whose options are how they are read (``groups``,
+    ``raw``, ``keep_empty``) and those of :class:`~keyhole.worlds.queries.Queries`. ``noise`` is the
+    share of labels that rankers see at random; ``greedy`` draws the lists that would have been
     shown without exploring in place of those that were. A ``surrogate`` among the options of the
     ranker is a name, or a mapping of its ``name`` and its own options.
     """
@@ -46,6 +51,7 @@ class ListSpec(Description):
     measure: str = "NDCG@10"
     rounds: int = 100_000
     top: int | None = None
+    noise: float = 0.0
     runs: int = 1
     seed: int = 0
     greedy: bool = False
@@ -70,7 +76,7 @@ class BuiltLists:
     spec: ListSpec
     world: World
     measure: Measure
-    reveal: Reveal | None
+    reveal: Reveal
     data: str
 
     @property
@@ -163,16 +169,35 @@ def data_files(world: str) -> list[Path]:
     return files
 
 
+def how_to_read(
+    groups: Sequence[Path] | None = None, *, raw: bool = False, keep_empty: bool = False
+) -> dict[str, Any]:
+    """Return how files of lists are read: by default features are minmax-scaled in each list."""
+    return {
+        "groups": list(groups) if groups else None,
+        "dtype": np.float32,
+        "normalise": None if raw else "minmax",
+        "missing_relevant": "keep" if keep_empty else "drop",
+    }
+
+
 @lru_cache(maxsize=1)  # all curves of a study learn on the same lists
-def _read(files: tuple[Path, ...], stamps: tuple[int, ...]) -> tuple[QuerySet, str]:
-    queries = read_letor(files, dtype=np.float32, normalise="minmax")
+def _read(
+    files: tuple[Path, ...],
+    stamps: tuple[int, ...],
+    groups: tuple[Path, ...],
+    raw: bool,
+    keep_empty: bool,
+) -> tuple[QuerySet, str]:
+    queries = read_letor(files, **how_to_read(groups, raw=raw, keep_empty=keep_empty))
     content = hashlib.sha256()
     for array in (queries.features, queries.relevance, queries.starts):
         content.update(np.ascontiguousarray(array).tobytes())
     return queries, content.hexdigest()
 
 
-def _build_world(spec: ListSpec) -> tuple[World, str]:
+def build_world_of_lists(spec: ListSpec) -> tuple[World, str]:
+    """Return the lists of a description, and what tells their data from other data."""
     options = dict(spec.world_options)
     if spec.world == "separable":
         check_options(Separable, options)
@@ -182,7 +207,7 @@ def _build_world(spec: ListSpec) -> tuple[World, str]:
         check_options(Graded, options)
         return Graded(**options) if shape is None else Graded.like(shape, **options), ""
     for name in options:
-        check_choice(name, "An option of lists read from files", ["(none)"])
+        check_choice(name, "An option of lists read from files", (*_READING, *_SHOWING))
     if isinstance(spec.world, list):
         files = [Path(name) for name in spec.world]
     elif spec.world.startswith(DATA_PREFIX):
@@ -191,19 +216,32 @@ def _build_world(spec: ListSpec) -> tuple[World, str]:
         known = ["separable", "graded", f"{DATA_PREFIX}FOLDER"]
         check_choice(spec.world, "world of lists (or a list of LETOR files)", known)
     stamps = tuple(path.stat().st_mtime_ns if os.path.exists(path) else 0 for path in files)
-    queries, content = _read(tuple(files), stamps)
-    return Queries(queries.features, queries.relevance, queries.starts), content
+    groups = tuple(Path(name) for name in options.get("groups", ()))
+    raw, keep_empty = (
+        check_flag(options.get(name, False), f"`{name}` of lists") for name in ("raw", "keep_empty")
+    )
+    queries, content = _read(tuple(files), stamps, groups, raw, keep_empty)
+    shown = {name: value for name, value in options.items() if name in _SHOWING}
+    return Queries(queries.features, queries.relevance, queries.starts, **shown), content
+
+
+def feedback_of(reveal: Reveal, noise: float, world: World) -> Reveal:
+    """Return a reveal of the lists of a world, or the same with a share of labels at random."""
+    if not noise:
+        return reveal
+    return Noisy(reveal, noise=noise, max_grade=max(math.ceil(world.max_grade), 1))
 
 
 def build_lists(spec: ListSpec) -> BuiltLists:
     """Return the objects that a description names, or raise with a sentence."""
     check_integer(spec.rounds, "rounds", at_least=1)
     check_integer(spec.runs, "runs", at_least=1)
-    world, data = _build_world(spec)
-    reveal = None if spec.top is None else Top(spec.top)
-    built = BuiltLists(spec, world, named_measure(spec.measure), reveal, data)
-    _ = built.ranker  # what is wrong with its options is said before anything is played
-    return built
+    world, data = build_world_of_lists(spec)
+    # What is wrong with the options of the ranker is said before anything is played.
+    ranker = make_ranker(spec.ranker, world, spec.ranker_options, top=spec.top, seed=spec.seed)
+    shown = least_reveal(ranker.depth, world.n_items) if spec.top is None else Top(spec.top)
+    reveal = feedback_of(shown, spec.noise, world)
+    return BuiltLists(spec, world, named_measure(spec.measure), reveal, data)
 
 
 def play_lists(label: str, lists: BuiltLists, report: Callable[[int], None] | None = None) -> Curve:
