@@ -150,9 +150,7 @@ def regret_bound(given: Constants, schedule: Schedule, rounds: int) -> float:
     pairs = np.array([mix_and_rate(schedule, t) for t in range(rounds)])
     mixes, rates = pairs.T
     spread = rates @ (given.unseen / mixes + given.seen)
-    return float(
-        given.penalty / rates[-1] + given.curvature * spread + given.lift * mixes.sum()
-    )
+    return float(given.penalty / rates[-1] + given.curvature * spread + given.lift * mixes.sum())
 
 
 def leading_constant(given: Constants, *, anytime: bool = False) -> float:

@@ -66,9 +66,7 @@ def semi_bandit_bound(n_items: int, n_counted: int, k: int, rounds: float) -> fl
     >>> [round(semi_bandit_bound(10, 3, 1, rounds)) for rounds in (1_000, 64_000)]
     [466, 3724]
     """
-    return math.sqrt(
-        2.0 * rounds * penalty(n_items, n_counted) * steepness(n_items, n_counted, k)
-    )
+    return math.sqrt(2.0 * rounds * penalty(n_items, n_counted) * steepness(n_items, n_counted, k))
 
 
 def anytime_bound(n_items: int, n_counted: int, k: int, rounds: float) -> float:

@@ -9,6 +9,7 @@ from keyhole.worlds.choices import Choices
 from keyhole.worlds.flips import Flips
 from keyhole.worlds.gaussian import Gaussian
 from keyhole.worlds.generated import Graded, Separable
+from keyhole.worlds.near_ties import NearTies
 from keyhole.worlds.outcomes import Hopeless, Outcomes
 from keyhole.worlds.queries import Queries
 from keyhole.worlds.switching import Switching
@@ -19,6 +20,7 @@ _ROWS: dict[str, type[World]] = {
     "gaussian": Gaussian,
     "choices": Choices,
     "switching": Switching,
+    "near-ties": NearTies,
     "hopeless": Hopeless,
     "outcomes": Outcomes,
     "ratings": Ratings,
@@ -51,6 +53,7 @@ __all__ = [
     "Gaussian",
     "Graded",
     "Hopeless",
+    "NearTies",
     "Outcomes",
     "Queries",
     "Ratings",

@@ -17,6 +17,7 @@ from keyhole.rankers.fixed.base import FixedListRanker, GameFacts, gain_of
 _NOISE, _COIN, _LIFTED = 0, 1, 2
 _N_NODES = 64
 _LARGEST_EXPONENT = 700.0
+_SMOOTHNESS = 4.0
 
 
 class IWOnlineRankParams(NamedTuple):
@@ -41,6 +42,7 @@ class IWOnlineRankWork(NamedTuple):
 
     keys: Any
     scores: Any
+    by_score: Any
     counts: Any
     note: Any
     sort: SortWork
@@ -54,6 +56,7 @@ def _work(params: Any, n_items: int) -> IWOnlineRankWork:
     return IWOnlineRankWork(
         np.empty(n_items),
         np.empty(n_items),
+        np.empty(n_items, np.int64),
         np.empty(params.k),
         np.empty(params.k),
         sort_work(n_items),
@@ -86,36 +89,20 @@ def _lift_any(draw: Any, out: Any, k: int) -> None:
 
 
 @rare_kernel
-def chances_above(
-    params: Any, scores: Any, order: Any, item: int, counts: Any
-) -> tuple[float, float]:
-    """Return how likely an item is to be among the first k, and among the first k - 1.
+def _time_scale(scores: Any, by_score: Any, item: int, k: int) -> float:
+    """Return the power of v at which the chances of an item are smooth in v, with u = v^power.
 
-    An item with uniform number u is preceded by item j with probability 1 - u^(e^(w_j - w_i)),
-    independently of the others: the number of those before it has a Poisson binomial law, whose
-    first k probabilities ``counts`` holds for each node u.
+    Once the k - 1 strongest others are shown, the item competes with the rest: by then u is about
+    as far from 1 as one over one plus their strength.
     """
-    k = params.k
-    among_k = among_fewer = 0.0
-    for node in range(params.nodes.shape[0]):
-        counts[0] = 1.0
-        for place in range(1, k):
-            counts[place] = 0.0
-        for position in range(order.shape[0]):
-            other = order[position]
-            if other == item:
-                continue
-            gap = min(scores[other] - scores[item], _LARGEST_EXPONENT)
-            later = math.exp(params.nodes[node] * math.exp(gap))
-            for place in range(k - 1, 0, -1):
-                counts[place] = later * counts[place] + (1.0 - later) * counts[place - 1]
-            counts[0] *= later
-        fewer = 0.0
-        for place in range(k - 1):
-            fewer += counts[place]
-        among_fewer += params.node_weights[node] * fewer
-        among_k += params.node_weights[node] * (fewer + counts[k - 1])
-    return among_k, among_fewer
+    n_others, rest = 0, 0.0
+    for position in range(by_score.shape[0]):
+        other = by_score[position]
+        if other != item:
+            n_others += 1
+            if n_others >= k:
+                rest += math.exp(min(scores[other] - scores[item], _LARGEST_EXPONENT))
+    return _SMOOTHNESS / (1.0 + rest)
 
 
 @kernel
@@ -127,6 +114,39 @@ def chance_on_top(scores: Any, order: Any, item: int) -> float:
     return 1.0 / total
 
 
+@rare_kernel
+def chance_among(params: Any, scores: Any, by_score: Any, item: int, k: int, counts: Any) -> float:
+    """Return how likely an item is to be among the first k of a Plackett-Luce draw.
+
+    An item with uniform number u is preceded by item j with probability 1 - u^(e^(w_j - w_i)),
+    independently of the others: the number of those before it has a Poisson binomial law, whose
+    first k probabilities ``counts`` holds for each node.
+    """
+    if k == 1:
+        return chance_on_top(scores, by_score, item)
+    power = _time_scale(scores, by_score, item, k)
+    among = 0.0
+    for node in range(params.nodes.shape[0]):
+        counts[0] = 1.0
+        for place in range(1, k):
+            counts[place] = 0.0
+        log_v = params.nodes[node]
+        for position in range(by_score.shape[0]):
+            other = by_score[position]
+            if other == item:
+                continue
+            gap = min(scores[other] - scores[item], _LARGEST_EXPONENT)
+            later = math.exp(log_v * power * math.exp(gap))
+            for place in range(k - 1, 0, -1):
+                counts[place] = later * counts[place] + (1.0 - later) * counts[place - 1]
+            counts[0] *= later
+        few = 0.0
+        for place in range(k):
+            few += counts[place]
+        among += params.node_weights[node] * power * math.exp((power - 1.0) * log_v) * few
+    return among
+
+
 @kernel
 def chance_of_sight(mix: float, k: int, n_items: int, among_k: float, among_fewer: float) -> float:
     """Return how likely an item is to be seen, lifts included.
@@ -136,6 +156,22 @@ def chance_of_sight(mix: float, k: int, n_items: int, among_k: float, among_fewe
     """
     at_k = among_k - among_fewer
     return among_k - mix * (1.0 - k / n_items) * at_k + mix * (1.0 - among_k) / n_items
+
+
+@kernel
+def _note_chances(params: Any, mix: float, shown: Any, work: Any) -> None:
+    """Note how likely each item that is seen was to be seen."""
+    n_items, k = shown.shape[0], params.k
+    if 1 < k < n_items:
+        sort_descending(work.scores, work.by_score, work.sort)
+    for position in range(k):
+        item, among, fewer = shown[position], 1.0, 1.0  # as where everything is seen
+        if k == 1:
+            among, fewer = chance_on_top(work.scores, shown, item), 0.0
+        elif k < n_items:
+            among = chance_among(params, work.scores, work.by_score, item, k, work.counts)
+            fewer = chance_among(params, work.scores, work.by_score, item, k - 1, work.counts)
+        work.note[position] = chance_of_sight(mix, k, n_items, among, fewer)
 
 
 @kernel
@@ -152,16 +188,7 @@ def _rank(
     lifts = scalar(draw, draw.round, _COIN, 0) < mix
     if lifts:
         _lift_any(draw, out, k)
-    for position in range(k):
-        item = out[position]
-        if k == n_items:
-            work.note[position] = 1.0
-        elif k == 1:
-            top = chance_on_top(work.scores, out, item)
-            work.note[position] = chance_of_sight(mix, k, n_items, top, 0.0)
-        else:
-            among, fewer = chances_above(params, work.scores, out, item, work.counts)
-            work.note[position] = chance_of_sight(mix, k, n_items, among, fewer)
+    _note_chances(params, mix, out, work)
     return lifts, work.note[0] if k == 1 else np.nan
 
 
@@ -202,9 +229,11 @@ class IWOnlineRank(FixedListRanker):
     -----
     A12. Rankings are Plackett-Luce draws for eta times the totals; what is seen is divided by the
     exact marginal chance to be seen, in closed form for k = 1, by 64-node Gauss-Legendre
-    integration over a Poisson binomial law for more. Regret is at most C T^(2/3) + O(T^(1/3)) for
-    any weights of positions that do not rise, DCG's among them, with C = 3 (c0 a m(m-k) f)^(1/3),
-    and a factor 1.31 more without a horizon (docs/iw-onlinerank.md, :mod:`keyhole.bounds`).
+    integration over a Poisson binomial law for more: right to 1e-6 of itself, however far scores
+    are apart, because the time scale of the integral is that of the item. Regret is at most
+    C T^(2/3) + O(T^(1/3)) for any weights of positions that do not rise, DCG's among them, with
+    C = 3 (c0 a m(m-k) f)^(1/3), and a factor 1.31 more without a horizon
+    (docs/iw-onlinerank.md, :mod:`keyhole.bounds.iw_onlinerank`).
 
     Deviations: lifts end at position k, not on top, which costs less for k > 1 (and is the same
     for k = 1); rates are those of the proof by the Gumbel potential, whose second-order term is

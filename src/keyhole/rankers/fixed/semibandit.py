@@ -225,9 +225,7 @@ class SemiBandit(FixedListRanker):
     by_item: ClassVar[tuple[str, ...] | None] = ("losses",)
     kernel = RankerKernel(_init, _work, _rank, _update, _greedy, note=_note, note_size=_note_size)
 
-    def __init__(
-        self, n_items: int, *, rate_scale: float = 1.0, **game: Unpack[GameFacts]
-    ) -> None:
+    def __init__(self, n_items: int, *, rate_scale: float = 1.0, **game: Unpack[GameFacts]) -> None:
         super().__init__(n_items, **game)
         rate_scale = check_number(rate_scale, "`rate_scale` of SemiBandit", above=0.0)
         n_counted = precision.n_counted(self.measure, self.n_items, "SemiBandit")
