@@ -70,6 +70,18 @@ RANKER_EXAMPLES: dict[str, list[tuple[str, Callable[..., Ranker], World | None]]
         ("graded", lambda: MAKE["rtopk"](5, horizon=100, k=2, max_grade=3), GRADED),
         ("long list", lambda: MAKE["rtopk"](60, horizon=120, k=7), None),
     ],
+    "iw-onlinerank": [
+        ("top 1", lambda: MAKE["iw-onlinerank"](5, horizon=100), None),
+        ("graded", lambda: MAKE["iw-onlinerank"](5, k=2, max_grade=3), GRADED),
+    ],
+    "semibandit": [
+        ("top 1", lambda: MAKE["semibandit"](5, horizon=100, measure="Precision@2"), None),
+        ("graded", lambda: MAKE["semibandit"](5, k=3, max_grade=3), GRADED),
+        ("part of n", lambda: MAKE["semibandit"](6, k=2, measure="Precision@3", run=1), None),
+    ],
+    "neighbourhood": [
+        ("pairs", lambda: MAKE["neighbourhood"](4, horizon=90, measure="Precision@2"), None),
+    ],
     "ftpl": [
         ("DCG", lambda: MAKE["ftpl"](5, horizon=100), None),
         ("unknown horizon", lambda: MAKE["ftpl"](5, measure="PairwiseLoss", seed=3), None),

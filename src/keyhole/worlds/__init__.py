@@ -9,6 +9,7 @@ from keyhole.worlds.choices import Choices
 from keyhole.worlds.flips import Flips
 from keyhole.worlds.gaussian import Gaussian
 from keyhole.worlds.generated import Graded, Separable
+from keyhole.worlds.near_ties import NearTies
 from keyhole.worlds.outcomes import Hopeless, Outcomes
 from keyhole.worlds.phases import Alternating, Independent, Rising, Takeover
 from keyhole.worlds.queries import Queries
@@ -26,6 +27,7 @@ _ROWS: dict[str, type[World]] = {
     "takeover": Takeover,
     "rising": Rising,
     "walking": Walking,
+    "near-ties": NearTies,
     "hopeless": Hopeless,
     "outcomes": Outcomes,
     "ratings": Ratings,
@@ -61,6 +63,7 @@ __all__ = [
     "Graded",
     "Hopeless",
     "Independent",
+    "NearTies",
     "Outcomes",
     "Queries",
     "Ratings",
