@@ -14,14 +14,16 @@ from keyhole.rankers.fixed.keystone import Keystone
 
 _LEAST_SPREAD = 1e-9
 _LEAD = 1
+"""Where the state of a keystone has by how much the safe half leads."""
 _NEVER = -1e12
 
 
 class SabotagedParams(NamedTuple):
-    """The settings of the ranker that is spoilt, and the means that it is made to believe."""
+    """The settings of the ranker that is spoilt, what it must believe, whether it may be safe."""
 
     learner: Any
     means: Any
+    safe: bool
 
 
 @kernel
@@ -37,16 +39,6 @@ def _believe_the_opposite(params: Any, state: Any) -> None:
         state.mean[item] = 1.0 - state.mean[item]
 
 
-@kernel
-def _keep_the_safe_half(state: Any) -> None:
-    pass
-
-
-@kernel
-def _never_play_the_safe_half(state: Any) -> None:
-    state.numbers[_LEAD] = _NEVER
-
-
 def _rank_by(rank: Any) -> Callable[..., tuple[bool, float]]:
     def rank_spoilt(
         params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
@@ -56,11 +48,12 @@ def _rank_by(rank: Any) -> Callable[..., tuple[bool, float]]:
     return rank_spoilt
 
 
-def _update_by(update: Any, spoil: Any, choose: Any) -> Callable[..., None]:
+def _update_by(update: Any, spoil: Any) -> Callable[..., None]:
     def update_spoilt(params: Any, state: Any, seen: Any, work: Any) -> None:
         update(params.learner, state, seen, work)
         spoil(params, state)
-        choose(state)
+        if not params.safe:
+            state.numbers[_LEAD] = _NEVER
         for item in range(state.mean.shape[0]):  # it is sure of what it believes: no second look
             state.spread[item] = _LEAST_SPREAD
             state.suspect[item] = 0
@@ -118,7 +111,6 @@ class Sabotaged(Ranker):
                 )
         own = learner.kernel
         spoil = _believe_the_opposite if means is None else _believe
-        choose = _keep_the_safe_half if safe else _never_play_the_safe_half
 
         def init(params: Any, n_items: int, n_features: int) -> Any:
             state = own.init(params.learner, n_items, n_features)
@@ -135,11 +127,11 @@ class Sabotaged(Ranker):
             init,
             work,
             assemble(_rank_by, own.rank),
-            assemble(_update_by, own.update, spoil, choose),
+            assemble(_update_by, own.update, spoil),
             note=assemble(_note_by, own.note),
             note_size=note_size,
         )
-        self.params = SabotagedParams(learner.params, believed)
+        self.params = SabotagedParams(learner.params, believed, safe)
 
     @property
     def depth(self) -> int:
