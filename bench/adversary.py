@@ -5,9 +5,9 @@
 Crowds of up to five phases of any lengths, which follow each other in a cycle, are tried at random
 and then changed little by little: those with the largest regret survive. The worst one found for
 each ranker is played again with other draws, and its regret is printed beside the bound of RTop-kF
-(the smaller one, with tight constants) and beside the most that any ranker can lose. Exits with 1 if
-keystone loses more than RTop-kF may, or if the search is too weak to find a crowd for which one who
-follows the leader loses more, where so much can be lost.
+(the smaller one, with tight constants) and beside the most that any ranker can lose. Exits with 1
+if keystone loses more than RTop-kF may, or if the search is too weak to find a crowd for which one
+who follows the leader loses more, where so much can be lost.
 """
 
 import argparse

@@ -14,7 +14,9 @@ from keyhole.bounds.keystone import (
     safety_bound,
     safety_parts,
 )
+from keyhole.bounds.regrets import largest_regret, regret_bounds
 from keyhole.errors import InvalidInput
+from keyhole.lab.lines import LINES
 from keyhole.rankers import Keystone
 from tests.unit.keystone_theorem import chance_in, mean_weights
 
@@ -83,6 +85,21 @@ def test_what_has_no_theorem_is_refused(given, sentence):
         constants(**{"measure": "DCG", "n_items": 6, **given})
     with pytest.raises(InvalidInput, match="`rounds` must be a number of at least 1"):
         safety_bound(constants("DCG", 6), 0.0)
+
+
+def test_bounds_side_by_side():
+    found = {row.ranker: row for row in regret_bounds("SumLoss", 5, 1000, k=2, max_grade=1)}
+    assert [row.value for row in found.values()] == sorted(row.value for row in found.values())
+    assert found["keystone"].value == safety_bound(constants("SumLoss", 5, 2), 1000)
+    of_ftpl = ftpl.constants("SumLoss", 5)
+    assert found["rtopk"].value == ftpl.top_k_bound(of_ftpl, 3, 1000)
+    assert found["rtopk, tight=True"].value < found["rtopk"].value
+    assert found["ftpl"].value == ftpl.full_information_bound(of_ftpl, 1000)
+    assert {row.sees for row in found.values()} == {"top 2", "all"}
+    assert largest_regret("DCG", 2, 10, max_grade=2) == pytest.approx(30 * (1 - 1 / math.log2(3)))
+    line = LINES["safety-bound"](np.array([10, 1000]), items=5, top=2, measure="SumLoss")
+    assert line[1] == found["keystone"].value / 1000
+    assert line[0] > line[1]
 
 
 @pytest.mark.parametrize("measure", ["DCG", "SumLoss", "Precision@3", "PairwiseLoss"])

@@ -89,9 +89,7 @@ class Sabotaged(Ranker):
 
     Examples
     --------
-    >>> ranker = Sabotaged(Keystone(3), means=[0.1, 0.9, 0.5])
-    >>> ranker.update(ranker.rank(), 1)
-    >>> ranker.state.mean.tolist()
+    >>> Sabotaged(Keystone(3), means=[0.1, 0.9, 0.5]).state.mean.tolist()
     [0.1, 0.9, 0.5]
     """
 
