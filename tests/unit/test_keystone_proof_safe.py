@@ -6,6 +6,8 @@ wrong one: a smaller constant, or what a first version of the theorem took for g
 
 import itertools
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +27,8 @@ from tests.unit.keystone_theorem import (
     rounds_of,
     slopes,
 )
+
+PARTS = ("proof_mix", "proof_safe", "bound")
 
 
 def score_vectors(m, n_vectors=40):
@@ -368,3 +372,15 @@ def test_the_gap_of_the_first_version(floor):
             realised += float(square @ by_item(weights, held))
             needed += float(square @ x)
     assert needed / realised == pytest.approx(1.0 / floor)
+
+
+def test_every_step_of_the_page_names_its_test():
+    folder = Path(__file__).parent
+    page = (folder.parents[1] / "docs" / "keystone-proof.md").read_text()
+    tests = "".join((folder / f"test_keystone_{name}.py").read_text() for name in PARTS)
+    steps = re.findall(r"^\*\*\((\d+)\)\*\*(.*?)(?=^\*\*\(|^## )", page, re.M | re.S)
+    assert [int(number) for number, _ in steps] == list(range(1, 22))
+    for number, text in steps:
+        assert re.search(r"`test_\d+`", text), number
+    for name in set(re.findall(r"`(test_\w+)`", page)):
+        assert re.search(rf"^def {name}(_|\()", tests, re.M), name

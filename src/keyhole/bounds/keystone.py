@@ -2,9 +2,9 @@
 
 Notes
 -----
-docs/keystone-proof.md has the theorem, every step of its proof and the names used here. The bound
-has three parts: what the floor's lifts cost, what choosing between the two halves costs, and the
-regret of the safe half by itself.
+The page keystone-proof of the docs has the theorem, every step of its proof and the names used
+here. The bound has three parts: what the floor's lifts cost, what choosing between the two halves
+costs, and the regret of the safe half by itself.
 """
 
 import math

@@ -49,7 +49,7 @@ def regret_bounds(
     papers = ftpl.constants(measure, n_items, max_grade)
     rows = [
         RegretBound(
-            "keystone", top, "keystone-proof.md", "nothing", keystone.safety_bound(safe, rounds)
+            "keystone", top, "our own proof", "nothing", keystone.safety_bound(safe, rounds)
         ),
         RegretBound("rtopk", top, "Theorem 19", known, ftpl.top_k_bound(papers, n_cells, rounds)),
         RegretBound(
