@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keyhole.bounds.guarantees import Problem, guarantees
+from keyhole.bounds.regrets import regret_bounds
 from keyhole.cli.app import app
 
 
@@ -70,3 +71,36 @@ def test_bad_input_is_one_sentence(options, sentence):
     assert result.exit_code == 2
     assert sentence in result.output
     assert "Traceback" not in result.output
+
+
+GAME = ["--rounds", "100000000", "--items", "20", "--top", "2", "--measure", "DCG"]
+
+
+def test_regret_of_rankers_of_one_list():
+    result = bound(*GAME)
+    assert result.exit_code == 0
+    found = regret_bounds("DCG", 20, 100_000_000, 2)
+    averages = [f"{row.value / 1e8:.4g}" for row in found]
+    for word in ("keystone", "rtopk", "ftpl", "top 2", "2.047 per round", *averages):
+        assert word in result.stdout
+    assert "says nothing" not in result.stdout
+    assert "says nothing" in bound("--rounds", "1000", "--items", "20").stdout
+    record = json.loads(bound(*GAME, "--json").stdout)
+    assert [row["value"] for row in record["bounds"]] == [row.value for row in found]
+    assert all(row["says_something"] for row in record["bounds"])
+    graded = json.loads(bound(*GAME, "--grade", "2", "--json").stdout)
+    assert graded["largest_regret"] == pytest.approx(3 * record["largest_regret"])
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--rounds", "0"], "Error: --rounds must be an integer of at least 1, got 0."),
+        (["--rounds", "9", "--items", "3", "--top", "4"], "Error: --top must be an integer betw"),
+        (["--rounds", "9", "--measure", "NDCG"], "Error: measure must have gains per item"),
+    ],
+)
+def test_games_without_a_bound(options, sentence):
+    result = bound(*options)
+    assert result.exit_code == 2
+    assert sentence in result.stderr.replace("\n", " ")

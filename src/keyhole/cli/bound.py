@@ -1,13 +1,15 @@
-"""The command for what a ranker learnt from n lists promises on new ones."""
+"""The command for what is promised: on new lists after n of them, or of regret in a game."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 import keyhole
 from keyhole.bounds.guarantees import Guarantee, Problem, guarantees, smallest
+from keyhole.bounds.regrets import RegretBound, largest_regret, regret_bounds
 from keyhole.cli.endings import one_sentence
-from keyhole.cli.terminal import Json, print_json, say, show_table
+from keyhole.cli.terminal import Json, escape, print_json, say, show_table
 from keyhole.errors import InvalidInput
 from keyhole.registry import options_of
 from keyhole.surrogates import SURROGATES, Surrogate
@@ -24,6 +26,8 @@ _OPTIONS = {
     "eps": "--epsilon",
     "loss_bound": "--loss-bound",
     "optimal_loss": "--optimal-loss",
+    "rounds": "--rounds",
+    "k": "--top",
 }
 """Parameters of the bounds, and the options that give them."""
 
@@ -60,6 +64,12 @@ def bound_command(
         bool,
         typer.Option("--safe", help="Keep the ceilings of covering numbers, which papers drop."),
     ] = False,
+    rounds: Annotated[
+        int | None,
+        typer.Option(help="Instead: bound the regret of a game of this many rounds on one list."),
+    ] = None,
+    top: Annotated[int, typer.Option(help="With --rounds: positions revealed each round.")] = 1,
+    measure: Annotated[str, typer.Option(help="With --rounds: how rankings are judged.")] = "DCG",
     as_json: Json = False,
 ) -> None:
     """Bound how much worse than the best weights a ranker learnt from n lists is on new ones.
@@ -77,8 +87,20 @@ def bound_command(
     Many features, few of which count:
 
         keyhole bound --ball l1 --features 100000 --radius 3 --norm 1 --queries 1000000000
+
+    With --rounds, bounds the regret of rankers of one list against any crowd fixed in advance:
+
+        keyhole bound --rounds 100000000 --items 20 --top 1 --measure DCG
     """
     with one_sentence(options=_OPTIONS):
+        if rounds is not None:
+            most = largest_regret(measure, items, rounds, grade)
+            regrets = regret_bounds(measure, items, rounds, top, grade)
+            if as_json:
+                print_json(_regret_record(measure, items, rounds, top, most, regrets))
+            else:
+                _print_regrets(measure, items, rounds, most, regrets)
+            return
         problem = Problem(
             _loss(surrogate, epsilon, grade), queries, items, radius=radius, norm=norm, ball=ball,
             confidence=confidence, n_features=features, max_grade=grade, loss_bound=loss_bound,
@@ -159,3 +181,35 @@ def _print(problem: Problem, found: list[Guarantee]) -> None:
         f"Losses range over {problem.range:.4g}; {known or 'no constant'} for the largest change "
         f"of a score."
     )
+
+
+def _regret_record(
+    measure: str, items: int, rounds: int, top: int, most: float, found: list[RegretBound]
+) -> object:
+    return {
+        "measure": measure,
+        "items": items,
+        "rounds": rounds,
+        "top": top,
+        "largest_regret": most,
+        "bounds": [asdict(row) | {"says_something": row.value < most} for row in found],
+        "version": keyhole.__version__,
+    }
+
+
+def _print_regrets(
+    measure: str, items: int, rounds: int, most: float, found: list[RegretBound]
+) -> None:
+    rows = [
+        (
+            f"{row.ranker}\n[dim]{row.source}[/]",
+            f"{row.value:.4g}",
+            f"{row.value / rounds:.4g}" + ("" if row.value < most else "\nsays nothing"),
+            row.sees,
+            row.needs,
+        )
+        for row in found
+    ]
+    title = f"{escape(measure)}: regret after {rounds:,} rounds on {items} items, any crowd"
+    show_table(title, ("ranker", "at most>", "per round>", "sees", "must know"), rows)
+    say(f"No ranker can lose more than {most / rounds:.4g} per round.")

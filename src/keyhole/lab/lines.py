@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.bounds import blocks, choices, ftpl
+from keyhole.bounds import blocks, choices, ftpl, keystone
 from keyhole.bounds.guarantees import Problem, guarantees
 from keyhole.errors import FloatArray, IntArray, check_choice
 from keyhole.lab.kinds.sides import hopeless_constant
@@ -31,6 +31,12 @@ def top_k_bound(rounds: IntArray, *, items: int, top: int = 1, measure: str = "D
     constants, n_cells = ftpl.constants(measure, items), blocks.n_cells(items, top)
     totals = [ftpl.top_k_bound(constants, n_cells, float(t)) for t in rounds]
     return np.array(totals) / rounds
+
+
+def safety_bound(rounds: IntArray, *, items: int, top: int = 1, measure: str = "DCG") -> FloatArray:
+    """Return the bound of keystone, which knows no horizon, whatever its adaptive half does."""
+    constants = keystone.constants(measure, items, top)
+    return np.array([keystone.safety_bound(constants, float(t)) for t in rounds]) / rounds
 
 
 def hopeless_line(
@@ -66,6 +72,7 @@ LINES: dict[str, Callable[..., FloatArray]] = {
     "choice-bound": choice_bound,
     "uniform-choice": uniform_choice,
     "top-k-bound": top_k_bound,
+    "safety-bound": safety_bound,
     "hopeless-constant": hopeless_line,
     "risk-bound": risk_bound,
 }
