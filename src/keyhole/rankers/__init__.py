@@ -29,6 +29,7 @@ from keyhole.rankers.lists import (
     KernelSLAMPerceptron,
     MaxViolationPerceptron,
     RandomLists,
+    Recall,
     SLAMPerceptron,
 )
 from keyhole.registry import Table, no_new_code
@@ -47,6 +48,7 @@ RANKERS: Table[Ranker] = Table(
         "random": Random,
         "fixed": Fixed,
         # of query-document lists
+        "recall": Recall,
         "contextual-rtopk": ContextualRTopK,
         "listnet": Descent,
         "slam": SLAMPerceptron,
@@ -139,6 +141,7 @@ __all__ = [
     "RTopK",
     "Random",
     "RandomLists",
+    "Recall",
     "SLAMPerceptron",
     "load",
     "ranker",

@@ -12,6 +12,7 @@ from keyhole.rankers.lists.perceptron import (
     SLAMPerceptron,
 )
 from keyhole.rankers.lists.plain import RandomLists
+from keyhole.rankers.lists.recall import Recall
 from keyhole.rankers.lists.top_k import ContextualRTopK
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "KernelSLAMPerceptron",
     "MaxViolationPerceptron",
     "RandomLists",
+    "Recall",
     "SLAMPerceptron",
 ]
