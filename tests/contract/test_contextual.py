@@ -75,6 +75,7 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "pdgd": [{"k": 2}],
     "dbgd": [{"k": 2}],
     "random-lists": [{}],
+    "recall": [{"capacity": 64}, {"k": 3, "run": 1}, {"k": 2, "id_column": 1, "capacity": 8}],
 }
 PARAMETERS = [
     pytest.param(row, options, id=f"{row}-{'-'.join(map(str, options.values()))}")

@@ -42,6 +42,7 @@ from keyhole.rankers.lists import (
     LinUCB,
     MaxViolationPerceptron,
     RandomLists,
+    Recall,
     SLAMPerceptron,
 )
 from keyhole.registry import Table, no_new_code
@@ -69,6 +70,7 @@ RANKERS: Table[Ranker] = Table(
         "random": Random,
         "fixed": Fixed,
         # of query-document lists
+        "recall": Recall,
         "contextual-rtopk": ContextualRTopK,
         "listnet": Descent,
         "slam": SLAMPerceptron,
@@ -175,6 +177,7 @@ __all__ = [
     "RTopK",
     "Random",
     "RandomLists",
+    "Recall",
     "SLAMPerceptron",
     "SemiBandit",
     "Thompson",

@@ -16,6 +16,7 @@ from keyhole.rankers.lists.perceptron import (
     SLAMPerceptron,
 )
 from keyhole.rankers.lists.plain import RandomLists
+from keyhole.rankers.lists.recall import Recall
 from keyhole.rankers.lists.top_k import ContextualRTopK
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "LinearThompson",
     "MaxViolationPerceptron",
     "RandomLists",
+    "Recall",
     "SLAMPerceptron",
 ]

@@ -1,0 +1,207 @@
+"""Relevance by features: least squares with three priors, and guesses to explore by.
+
+Three vectors of weights begin with different beliefs: that the principal component of the features
+is good, that nothing is known, and that more of any feature is good. They learn by one covariance,
+and each is trusted by how well it has foretold relevance that was seen for the first time. Four
+more vectors are drawn around them, as wide as the weights are uncertain.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole.kernels.checking import all_finite
+from keyhole.kernels.compiled import kernel, rare_kernel
+from keyhole.kernels.draw import scalar
+from keyhole.rankers.lists.recall_features import COMPONENT, CONSTANT, EXTRA, LENGTH, OF_LIST
+
+N_GUESSES = 4
+RESIDUALS, FIRST_SIGHTS, WITHIN, FREEDOM = 0, 1, 2, 3
+"""Of numbers: squared errors at first sight and their count, the same of repeated sights."""
+_BY_COMPONENT, _UNKNOWN, _BY_MEAN = 0, 1, 2
+_FIRST_TRUST = 2.0
+_EVIDENCE = 2.0
+_LEAST_TRUST = -30.0
+_PRIOR_OF_COMPONENT = 0.25
+_RIDGE = 5.0
+_RIDGE_OF_COMPONENT = 10.0
+_FIRST_WIDTH = 0.5
+_LIST_EFFECT = 0.5
+_MOST_NOISE = 0.95
+_NEGLIGIBLE = 1e-3
+_NOISE_OF_GUESSES, _NOISE_OF_LIST = 2, 3
+
+
+class Model(NamedTuple):
+    """Weights by prior, guesses around them, their covariance, and how far each prior is trusted.
+
+    ``trust`` are logarithms; ``numbers`` are what the variances are worked out of.
+    """
+
+    weights_by_prior: Any
+    guesses: Any
+    covariance: Any
+    trust: Any
+    numbers: Any
+
+
+def new_model(n_features: int) -> Model:
+    """Return the model that has seen nothing."""
+    size = n_features + EXTRA
+    precision = np.full(size, _RIDGE * n_features)
+    precision[n_features + LENGTH] = precision[n_features + CONSTANT] = 1.0
+    precision[n_features + COMPONENT] = _RIDGE_OF_COMPONENT
+    variance = 1.0 / precision
+    variance[n_features + OF_LIST] = 0.0
+    weights = np.zeros((3, size))
+    weights[_BY_COMPONENT, n_features + COMPONENT] = _PRIOR_OF_COMPONENT
+    weights[_BY_MEAN, :n_features] = 1.0 / n_features
+    trust = np.zeros(3)
+    trust[_UNKNOWN] = trust[_BY_MEAN] = -_FIRST_TRUST
+    noise = np.random.default_rng(0).standard_normal((N_GUESSES, size))
+    return Model(
+        weights,
+        _FIRST_WIDTH * noise * np.sqrt(variance),
+        np.diag(variance),
+        trust,
+        np.array([1.0, 1.0, 0.0, 0.0]),
+    )
+
+
+@kernel
+def variances(model: Any) -> tuple[float, float, float]:
+    """Return the variance of relevance that features leave, and of it noise and what stays."""
+    numbers = model.numbers
+    total = numbers[RESIDUALS] / numbers[FIRST_SIGHTS]
+    noise = min((numbers[WITHIN] + total) / (numbers[FREEDOM] + 2.0), _MOST_NOISE * total)
+    return total, noise, total - noise
+
+
+@kernel
+def shares_of_trust(model: Any, out: Any) -> None:
+    """Fill ``out`` with the share of each prior; the largest trust is 0."""
+    total = 0.0
+    for prior in range(3):
+        out[prior] = math.exp(model.trust[prior])
+        total += out[prior]
+    for prior in range(3):
+        out[prior] /= total
+
+
+@kernel
+def mix_weights(model: Any, shares: Any, out: Any) -> None:
+    """Fill ``out`` with the weights of all priors by their shares."""
+    shares_of_trust(model, shares)
+    for index in range(out.shape[0]):
+        out[index] = 0.0
+    for prior in range(3):
+        for index in range(out.shape[0]):
+            out[index] += shares[prior] * model.weights_by_prior[prior, index]
+
+
+@kernel
+def _product(left: Any, right: Any) -> float:
+    total = 0.0
+    for index in range(left.shape[0]):
+        total += left[index] * right[index]
+    return total
+
+
+@kernel
+def normal(draw: Any, use: int, index: int) -> float:
+    """Return a standard normal number that belongs to no item (Box-Muller)."""
+    radius = math.sqrt(-2.0 * math.log(scalar(draw, draw.round, use, 2 * index)))
+    return radius * math.cos(2.0 * math.pi * scalar(draw, draw.round, use, 2 * index + 1))
+
+
+@rare_kernel
+def begin_list(model: Any, draw: Any) -> None:
+    """Forget the effect of the list before: what documents of one list have in common."""
+    size = model.covariance.shape[0]
+    effect = size - EXTRA + OF_LIST
+    variance = _LIST_EFFECT / (1.0 + _LIST_EFFECT)
+    for index in range(size):
+        model.covariance[index, effect] = model.covariance[effect, index] = 0.0
+    model.covariance[effect, effect] = variance
+    for prior in range(3):
+        model.weights_by_prior[prior, effect] = 0.0
+    for guess in range(N_GUESSES):
+        model.guesses[guess, effect] = math.sqrt(variance) * normal(draw, _NOISE_OF_LIST, guess)
+
+
+@rare_kernel
+def judge_priors(model: Any, row: Any, relevance: float) -> None:
+    """Trust each prior by how far it was off a relevance that is seen for the first time."""
+    numbers, trust = model.numbers, model.trust
+    scale = _EVIDENCE * numbers[FIRST_SIGHTS] / (2.0 * numbers[RESIDUALS])
+    best = -math.inf
+    for prior in range(3):
+        error = relevance - _product(row, model.weights_by_prior[prior])
+        trust[prior] -= scale * error * error
+        best = max(best, trust[prior])
+    for prior in range(3):
+        trust[prior] = max(trust[prior] - best, _LEAST_TRUST)
+
+
+@rare_kernel
+def learn_relevance(
+    model: Any, draw: Any, place: int, row: Any, several: bool, weight: float, moment: float,
+    gain: Any,
+) -> None:  # fmt: skip
+    """Add ``weight`` to what was seen of a row, and ``moment`` to its sum: least squares.
+
+    ``gain`` is room for a row.
+    """
+    size = row.shape[0]
+    if several:  # a part of the noise is the effect of the list
+        row[size - EXTRA + OF_LIST] = 1.0
+        weight, moment = weight * (1.0 + _LIST_EFFECT), moment * (1.0 + _LIST_EFFECT)
+    for index in range(size):
+        gain[index] = 0.0
+    for other in range(size):
+        factor, line = row[other], model.covariance[other]
+        for index in range(size):
+            gain[index] += factor * line[index]
+    share = 1.0 / (1.0 + weight * max(_product(row, gain), 0.0))
+    for prior in range(3):
+        weights = model.weights_by_prior[prior]
+        step = share * (moment - weight * _product(row, weights))
+        for index in range(size):
+            weights[index] += step * gain[index]
+    if weight > 0.0:
+        total = variances(model)[0]
+        for guess in range(N_GUESSES):
+            noise = math.sqrt(total / weight) * normal(
+                draw, _NOISE_OF_GUESSES, place * N_GUESSES + guess
+            )
+            weights = model.guesses[guess]
+            step = share * weight * (noise - _product(row, weights))
+            for index in range(size):
+                weights[index] += step * gain[index]
+    for other in range(size):
+        factor, line = share * weight * gain[other], model.covariance[other]
+        for index in range(size):
+            line[index] -= factor * gain[index]
+    row[size - EXTRA + OF_LIST] = 0.0
+
+
+@kernel
+def is_negligible(weight: float, moment: float) -> bool:
+    """Return whether there is too little to learn for the weights to be touched."""
+    return weight < _NEGLIGIBLE and abs(moment) < _NEGLIGIBLE
+
+
+@rare_kernel
+def is_finite(model: Any) -> bool:
+    """Return whether the model can be used."""
+    for other in range(model.covariance.shape[0]):
+        if not all_finite(model.covariance[other]):
+            return False
+    for prior in range(3):
+        if not all_finite(model.weights_by_prior[prior]):
+            return False
+    for guess in range(N_GUESSES):
+        if not all_finite(model.guesses[guess]):
+            return False
+    return bool(all_finite(model.trust) and all_finite(model.numbers))
