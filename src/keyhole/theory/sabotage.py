@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from keyhole.contracts import Ranker, RankerKernel
 from keyhole.errors import InvalidInput, check_relevance
 from keyhole.kernels.compiled import assemble, kernel
+from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.audited import judge
 from keyhole.rankers.fixed.keystone import Keystone
+from keyhole.rankers.fixed.safe import LEAD
 
 _LEAST_SPREAD = 1e-9
-_LEAD = 1
-"""Where the state of a keystone has by how much the safe half leads."""
 _NEVER = -1e12
 
 
@@ -35,7 +35,7 @@ def _believe(params: Any, state: Any) -> None:
 @kernel
 def _believe_the_opposite(params: Any, state: Any) -> None:
     for item in range(state.mean.shape[0]):
-        judge(state, item)
+        judge(state, item, 0.0)
         state.mean[item] = 1.0 - state.mean[item]
 
 
@@ -53,10 +53,11 @@ def _update_by(update: Any, spoil: Any) -> Callable[..., None]:
         update(params.learner, state, seen, work)
         spoil(params, state)
         if not params.safe:
-            state.numbers[_LEAD] = _NEVER
+            state.numbers[LEAD] = _NEVER
         for item in range(state.mean.shape[0]):  # it is sure of what it believes: no second look
             state.spread[item] = _LEAST_SPREAD
             state.suspect[item] = 0
+        sort_descending(state.mean, state.order, work.sort)
 
     return update_spoilt
 

@@ -283,10 +283,11 @@ def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
     for position in range(k):
         item, chance = seen.ranking[position], seen.note[position]
         gain = gain_of(seen.values[position], params.exponential) / params.largest_gain
-        state.estimates[item] += (gain - state.mean[item]) / chance
-        correction = (gain - seen.note[k + position]) / chance
-        lead += correction * seen.note[2 * k + position]
+        correction = (gain - state.mean[item]) / chance
+        state.estimates[item] += correction
         squares += correction * correction
+        # The lead is judged by the means of the time when both lists were made.
+        lead += (gain - seen.note[k + position]) / chance * seen.note[2 * k + position]
     numbers[VARIANCE] += params.weight * squares + params.drift
     numbers[LEAD] += lead
     numbers[LEAD_SQUARES] += lead * lead
