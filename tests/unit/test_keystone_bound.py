@@ -154,7 +154,7 @@ def check_rounds(rounds=400, m=4, k=2, *, fed=1.0):
         if t:  # the audited list is in the order of the means, but for one item that may be lifted
             order = before["order"].tolist()
             lists = [order] + [
-                order[: k - 1] + [order[place]] + order[k - 1 : place] + order[place + 1 :]
+                [*order[: k - 1], order[place], *order[k - 1 : place], *order[place + 1 :]]
                 for place in range(k, m)
             ]
             assert mean[order].tolist() == sorted(mean, reverse=True)
