@@ -1,0 +1,78 @@
+"""Keystone plays, round by round, as a plain reference does; feedback may be late or lost."""
+
+import math
+
+import numpy as np
+import pytest
+
+from keyhole import Keystone
+from keyhole.contracts import Feedback
+from tests.unit.references import discount
+from tests.unit.references_fixed import RUN, SEED, exponential, linear
+from tests.unit.references_keystone import Keystone as Reference
+
+
+def changing_crowd(n_items, top_grade, seed, period=120):
+    """Return relevance by round: half of the items are liked, the other half every other period."""
+    numbers, half = np.random.default_rng(seed), np.arange(n_items) < n_items // 2
+
+    def relevance_of(round):
+        liked = half if round // period % 2 == 0 else ~half
+        # Means of real grades are never tied but for rounding, which differs between the two.
+        grades = numbers.uniform(0.0, top_grade, size=n_items) if top_grade > 1 else 1.0
+        return np.where(numbers.random(n_items) < np.where(liked, 0.9, 0.1), grades, 0)
+
+    return relevance_of
+
+
+def check_same_play(ranker, reference, relevance_of, rounds, delay=0, lost=0.0):
+    """Play both on the same relevance; feedback comes so many rounds late, a share of it never."""
+    numbers, waiting = np.random.default_rng(1), []
+    for round in range(rounds):
+        impression = ranker.rank(round=round)
+        ranking, explored, propensity = reference.rank(round)
+        assert impression.ranking.tolist() == ranking, round
+        assert impression.explored == explored
+        assert impression.propensity == pytest.approx(propensity, rel=1e-9)
+        values = np.asarray(relevance_of(round), float)[ranking]
+        values[ranker.k :] = math.nan
+        waiting.append((impression, ranking, values))
+        if len(waiting) > delay:
+            then, shown, values = waiting.pop(0)
+            if numbers.random() >= lost:
+                ranker.update(then, Feedback(values))
+                reference.update(shown, values, then.round)
+    state = ranker.state_dict()
+    for name, mine in (
+        ("mean", [item.mean for item in reference.items]),
+        ("spread", [item.spread for item in reference.items]),
+        ("n", [item.n for item in reference.items]),
+        ("all_n", [item.all_n for item in reference.items]),
+        ("waits", [item.waits for item in reference.items]),
+        ("suspect", [item.suspect for item in reference.items]),
+        ("estimates", reference.estimates),
+        ("order", reference.order),
+        ("numbers", (reference.variance, reference.lead, reference.squares, reference.alarms)),
+    ):
+        np.testing.assert_allclose(state[name], np.asarray(mine, float), rtol=1e-7, err_msg=name)
+    return reference.alarms
+
+
+@pytest.mark.parametrize(
+    ("measure", "k", "grade", "gain", "weights", "game"),
+    [
+        ("DCG", 1, 1, exponential, discount, {}),
+        ("DCG", 2, 3, exponential, discount, {}),
+        ("SumLoss", 1, 1, linear, lambda m: np.arange(m, 0, -1.0), {"lost": 0.3}),
+        ("Precision@2", 3, 1, linear, lambda m: (np.arange(m) < 2) * 1.0, {"delay": 3}),
+        ("DCG", 1, 1, exponential, discount, {"delay": 25, "lost": 0.1}),
+    ],
+)
+def test_keystone(measure, k, grade, gain, weights, game):
+    n_items = 7
+    ranker = Keystone(n_items, k=k, measure=measure, max_grade=grade, seed=SEED, run=RUN)
+    reference = Reference(weights(n_items), k, gain, gain(grade))
+    n_alarms = check_same_play(
+        ranker, reference, changing_crowd(n_items, grade, seed=k), rounds=500, **game
+    )
+    assert n_alarms > 0
