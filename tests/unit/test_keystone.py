@@ -46,6 +46,14 @@ def test_a_change_drops_the_past_and_noise_does_not():
     assert memory.mean[0] < 0.3
 
 
+def test_one_observation_is_no_past_to_be_contradicted():
+    """Of the gains 0, 1 and 1 nothing is dropped: the older part of a split has two at least."""
+    memory = new_histograms(1)
+    surprises = [observe(memory, 0, gain, 0, 0.0, 0.0) for gain in (0.0, 1.0, 1.0)]
+    assert surprises == [False, False, False]
+    assert memory.n[0] == 3
+
+
 def test_every_item_is_seen_as_often_as_the_note_says():
     """One over the noted chance, where an item was seen, has mean one for each item."""
     ranker = Keystone(4, k=2)

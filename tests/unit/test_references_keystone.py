@@ -76,3 +76,10 @@ def test_keystone(measure, k, grade, gain, weights, game):
         ranker, reference, changing_crowd(n_items, grade, seed=k), rounds=500, **game
     )
     assert n_alarms > 0
+    # Much later the value of a look is no longer in proportion to the rounds that were played.
+    later = 10**6
+    ranker.state.clock[1] = reference.next_round = later
+    for round in range(later, later + 40):
+        impression, (ranking, *_) = ranker.rank(round=round), reference.rank(round)
+        assert impression.ranking.tolist() == ranking
+        assert impression.note[-3:-1].tolist() == reference.shown[round][3]
