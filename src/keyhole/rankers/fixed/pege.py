@@ -6,7 +6,7 @@ import numpy as np
 
 from keyhole.contracts import RankerKernel
 from keyhole.errors import MAX_ROUND, IntArray
-from keyhole.kernels.compiled import kernel
+from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniforms_of
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
 from keyhole.rankers.fixed.base import GameFacts
@@ -91,21 +91,23 @@ def slot_of(params: Any, round: int) -> Slot:
     return Slot(phase, after % n_cells, start + after // n_cells * n_cells)
 
 
-@kernel
+@rare_kernel
 def shuffle_pass(draw: Any, first: int, work: Any) -> None:
     """Fill ``work.shuffled`` with the items in the random order of the pass of a round."""
     uniforms_of(draw, first, _PASS, work.keys)
     sort_descending(work.keys, work.shuffled, work.sort)
 
 
-@kernel
-def show_chosen_first(order: Any, chosen: Any, out: Any) -> None:
-    """Fill ``out`` with the chosen items, then the others, both in the order given."""
+@rare_kernel
+def put_chosen_first(chosen: Any, out: Any, work: Any) -> None:
+    """Put the chosen items of a list before the others, both in the order they had."""
+    for position in range(out.shape[0]):
+        work.order[position] = out[position]
     place = 0
-    for side in range(2):
-        for position in range(order.shape[0]):
-            if chosen[order[position]] == (side == 0):
-                out[place] = order[position]
+    for side in (True, False):
+        for position in range(out.shape[0]):
+            if chosen[work.order[position]] == side:
+                out[place] = work.order[position]
                 place += 1
 
 
@@ -114,14 +116,13 @@ def _rank(
     params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
 ) -> tuple[bool, float]:
     slot = slot_of(params, draw.round)
+    sort_by_means(state, draw, out, work)
     if slot.cell < 0:
-        sort_by_means(state, draw, out, work)
         return False, np.nan
     shuffle_pass(draw, slot.first, work)
     for place in range(out.shape[0]):
         work.chosen[work.shuffled[place]] = place // params.k == slot.cell
-    sort_by_means(state, draw, work.order, work)
-    show_chosen_first(work.order, work.chosen, out)
+    put_chosen_first(work.chosen, out, work)
     return True, np.nan
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from keyhole.contracts import RankerKernel
 from keyhole.errors import FloatArray, IntArray
-from keyhole.kernels.compiled import kernel
+from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.sorting import SortWork
 from keyhole.rankers.fixed.base import GameFacts
 from keyhole.rankers.fixed.counting import (
@@ -22,7 +22,7 @@ from keyhole.rankers.fixed.pege import (
     count_explored,
     pege_work,
     phase_starts,
-    show_chosen_first,
+    put_chosen_first,
     shuffle_pass,
     slot_of,
 )
@@ -84,10 +84,10 @@ def _radius(state: Any, item: int, phase: int) -> float:
     return math.sqrt(log_odds / (2.0 * count)) + 1.0 / (count + 2.0)
 
 
-@kernel
-def _mark_uncertain(params: Any, state: Any, phase: int, work: Any) -> None:
+@rare_kernel
+def _mark_uncertain(params: Any, state: Any, phase: int, order: Any, work: Any) -> None:
     """Mark items whose interval meets that of one that they could wrongly be above or below."""
-    order, n_items = work.order, work.order.shape[0]
+    n_items = order.shape[0]
     least, most = np.inf, -np.inf
     for position in range(n_items):
         item = order[position]
@@ -110,12 +110,11 @@ def _rank(
     params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
 ) -> tuple[bool, float]:
     slot = slot_of(params, draw.round)
+    sort_by_means(state, draw, out, work)
     if slot.cell < 0:
-        sort_by_means(state, draw, out, work)
         return False, np.nan
     shuffle_pass(draw, slot.first, work)
-    sort_by_means(state, draw, work.order, work)
-    _mark_uncertain(params, state, slot.phase, work)
+    _mark_uncertain(params, state, slot.phase, out, work)
     n_uncertain, explores = 0, False
     for place in range(out.shape[0]):
         item = work.shuffled[place]
@@ -123,7 +122,7 @@ def _rank(
         work.chosen[item] = chosen
         explores = explores or chosen
         n_uncertain += 1 if work.uncertain[item] else 0
-    show_chosen_first(work.order, work.chosen, out)
+    put_chosen_first(work.chosen, out, work)
     return explores, np.nan
 
 

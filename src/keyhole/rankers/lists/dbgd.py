@@ -7,16 +7,17 @@ import numpy as np
 
 from keyhole.contracts import RankerKernel
 from keyhole.errors import check_number
-from keyhole.kernels.compiled import kernel
+from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import scalar
 from keyhole.kernels.laws import free_normals
-from keyhole.kernels.sorting import SortWork, sort_descending
+from keyhole.kernels.sorting import SortWork
 from keyhole.kernels.vectors import linear_scores
 from keyhole.rankers.lists.standardised import (
     StandardisedRanker,
     list_work,
     rank_by_scores,
     score_standardised,
+    sort_documents,
 )
 
 _DIRECTION, _COINS = 0, 1
@@ -77,7 +78,7 @@ def _note(params: Any, work: Any, out: Any) -> None:
         out[position] = work.note[position]
 
 
-@kernel
+@rare_kernel
 def _draw_direction(draw: Any, out: Any) -> None:
     """Fill ``out`` with a uniformly random direction of length 1."""
     free_normals(draw, _DIRECTION, out)
@@ -97,7 +98,7 @@ def _next_of(order: Any, place: int, is_placed: Any) -> int:
     return place
 
 
-@kernel
+@rare_kernel
 def _interleave(params: Any, draw: Any, out: Any, work: Any) -> None:
     """Let both contenders place their next document in turn: team-draft interleaving.
 
@@ -138,8 +139,8 @@ def _rank(
         work.candidate[column] = state.slopes[column] + params.distance * work.candidate[column]
     keys, rows = work.keys[:n_items], work.rows[:n_items]
     linear_scores(rows, work.candidate, work.rounded, rows[:0], keys)
-    sort_descending(work.scores[:n_items], work.orders[0, :n_items], work.sort)
-    sort_descending(keys, work.orders[1, :n_items], work.sort)
+    sort_documents(work.scores, work.orders[0, :n_items], work.sort)
+    sort_documents(keys, work.orders[1, :n_items], work.sort)
     _interleave(params, draw, out, work)
     return True, np.nan
 

@@ -7,7 +7,6 @@ import numpy as np
 from keyhole.contracts import RankerKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.laws import free_normals
-from keyhole.kernels.sorting import sort_descending
 from keyhole.kernels.vectors import linear_scores
 from keyhole.rankers.lists.ridge import (
     RidgeRanker,
@@ -16,7 +15,11 @@ from keyhole.rankers.lists.ridge import (
     ridge_init,
     ridge_work,
 )
-from keyhole.rankers.lists.standardised import rank_by_scores, score_standardised
+from keyhole.rankers.lists.standardised import (
+    rank_by_scores,
+    score_standardised,
+    sort_documents,
+)
 
 _SAMPLE = 0
 
@@ -32,7 +35,7 @@ def _rank(
         work.gain[column] = state.slopes[column] + width * work.gain[column]
     keys, rows = work.keys[: out.shape[0]], work.rows[: out.shape[0]]
     linear_scores(rows, work.gain, work.rounded, rows[:0], keys)
-    sort_descending(keys, out, work.sort)
+    sort_documents(keys, out, work.sort)
     return True, np.nan
 
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from keyhole.contracts import RankerKernel
 from keyhole.kernels.compiled import kernel
-from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.lists.ridge import (
     RidgeRanker,
     deviation,
@@ -16,7 +15,11 @@ from keyhole.rankers.lists.ridge import (
     ridge_work,
     turn,
 )
-from keyhole.rankers.lists.standardised import rank_by_scores, score_standardised
+from keyhole.rankers.lists.standardised import (
+    rank_by_scores,
+    score_standardised,
+    sort_documents,
+)
 
 
 @kernel
@@ -24,11 +27,10 @@ def _rank(
     params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
 ) -> tuple[bool, float]:
     width = params.width * deviation(state.errors)
-    keys = work.keys[: out.shape[0]]
     for document in range(out.shape[0]):
         variance = turn(state, work.rows[document], work)
-        keys[document] = work.scores[document] + width * math.sqrt(variance)
-    sort_descending(keys, out, work.sort)
+        work.keys[document] = work.scores[document] + width * math.sqrt(variance)
+    sort_documents(work.keys, out, work.sort)
     return False, np.nan
 
 

@@ -7,15 +7,16 @@ import numpy as np
 
 from keyhole.contracts import RankerKernel
 from keyhole.errors import check_number
-from keyhole.kernels.compiled import kernel
+from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import gumbels
-from keyhole.kernels.sorting import SortWork, sort_descending
+from keyhole.kernels.sorting import SortWork
 from keyhole.kernels.vectors import chain
 from keyhole.rankers.lists.standardised import (
     StandardisedRanker,
     list_work,
     rank_by_scores,
     score_standardised,
+    sort_documents,
 )
 
 _NOISE = 0
@@ -88,7 +89,7 @@ def _rank(
     for document in range(n_items):
         keys[document] += scores[document]
         highest = max(highest, scores[document])
-    sort_descending(keys, out, work.sort)
+    sort_documents(keys, out, work.sort)
     left = 0.0
     for position in range(n_items - 1, -1, -1):
         chance = math.exp(max(scores[out[position]] - highest, _LEAST))
@@ -114,6 +115,23 @@ def _reversed_weight(note: Any, n_compared: int, high: int, low: int) -> float:
     return ratio / (1.0 + ratio)
 
 
+@rare_kernel
+def _add_pairs(
+    ranking: Any, relevance: Any, scores: Any, note: Any, n_compared: int, gradient: Any
+) -> None:
+    """Fill the gradient by score with what the pairs of the first documents say."""
+    for document in range(gradient.shape[0]):
+        gradient[document] = 0.0
+    for high in range(min(n_compared, gradient.shape[0])):
+        for low in range(high + 1, min(n_compared, gradient.shape[0])):
+            one, other = ranking[high], ranking[low]
+            odds = math.exp(-abs(scores[one] - scores[other]))
+            slope = odds / ((1.0 + odds) * (1.0 + odds)) * (relevance[high] - relevance[low])
+            slope *= _reversed_weight(note, n_compared, high, low)
+            gradient[one] += slope
+            gradient[other] -= slope
+
+
 @kernel
 def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
     n_items = seen.ranking.shape[0]
@@ -125,16 +143,7 @@ def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
         relevance[position] = seen.values[position]
     for position in range(n_seen, n_compared):
         relevance[position] = state.seen[_TOTAL] / state.seen[_SEEN]
-    for document in range(n_items):
-        gradient[document] = 0.0
-    for high in range(n_compared):
-        for low in range(high + 1, n_compared):
-            better, worse = seen.ranking[high], seen.ranking[low]
-            odds = math.exp(-abs(work.scores[better] - work.scores[worse]))
-            slope = odds / ((1.0 + odds) * (1.0 + odds)) * (relevance[high] - relevance[low])
-            slope *= _reversed_weight(seen.note, params.n_compared, high, low)
-            gradient[better] += slope
-            gradient[worse] -= slope
+    _add_pairs(seen.ranking, relevance, work.scores, seen.note, params.n_compared, gradient)
     chain(work.rows[:n_items], gradient, work.column)
     for column in range(state.slopes.shape[0]):
         state.slopes[column] += params.rate * work.column[column]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.errors import check_number
-from keyhole.kernels.compiled import kernel
+from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.sorting import SortWork
 from keyhole.kernels.vectors import chain, linear_scores
 from keyhole.limits import check_memory
@@ -69,7 +69,7 @@ def deviation(errors: Any) -> float:
     return math.sqrt((errors[_SQUARES] + 1.0) / (errors[_SEEN] + 1.0))
 
 
-@kernel
+@rare_kernel
 def turn(state: Any, row: Any, work: Any) -> float:
     """Fill ``work.turned`` with the transposed root times a row; return its squared length.
 
@@ -82,7 +82,7 @@ def turn(state: Any, row: Any, work: Any) -> float:
     return length
 
 
-@kernel
+@rare_kernel
 def _learn_one(state: Any, row: Any, relevance: float, work: Any) -> None:
     """Take a step of recursive least squares: Potter's update of a square root."""
     variance = turn(state, row, work)

@@ -79,10 +79,16 @@ def score_standardised(params: Any, state: Any, features: Any, upcoming: Any, wo
     linear_scores(rows, state.slopes, work.rounded, rows[:0], work.scores[:n_items])
 
 
+@rare_kernel
+def sort_documents(keys: Any, out: Any, sort: Any) -> None:
+    """Sort the documents of a list by keys, of which there may be more than documents."""
+    sort_descending(keys[: out.shape[0]], out, sort)
+
+
 @kernel
 def rank_by_scores(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
     """Sort the documents of a list by the scores they have been given."""
-    sort_descending(work.scores[: features.shape[0]], out, work.sort)
+    sort_documents(work.scores, out, work.sort)
 
 
 class StandardisedRanker(ContextualRanker):
