@@ -8,9 +8,11 @@ import pytest
 from keyhole.errors import UnknownName
 from keyhole.lab.claims import judge
 from keyhole.lab.figures.groups import table_of
+from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists, play_lists_to_the_end
 from keyhole.lab.results import Curve
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study, read_study
+from tests.papers.test_lists import write_letor
 
 
 def test_every_ranker_meets_every_crowd():
@@ -58,6 +60,31 @@ def test_it_is_played_drawn_and_judged_and_says_what_data_is_missing(tmp_path, m
     slow = {**result.curves, "flips: keystone": result.curves["flips: RTop-1F"]}
     (claim,) = (claim for claim in claims if claim["text"] == ahead)
     assert judge(claim, slow, {}, {}).holds is False
+
+
+def test_lists_are_measured_from_a_round_on(tmp_path):
+    path = write_letor(tmp_path / "train.txt", 1)
+    spec = ListSpec(ranker="random-lists", world=[str(path)], rounds=100, runs=2)
+    whole = play_lists("x", build_lists(spec))
+    assert play_lists_to_the_end("x", build_lists(spec)).values.tolist() == pytest.approx(
+        whole.values[:, -1:], abs=1e-12
+    )
+    late = play_lists_to_the_end("x", build_lists(replace(spec, since=60)))
+    assert late.x.tolist() == [100]
+    totals = whole.totals[:, whole.index(100)] - whole.totals[:, whole.index(60)]
+    assert late.values[:, 0] == pytest.approx(totals / 40)
+
+
+def test_every_ranker_meets_all_lists():
+    study = find_study("winners-lists")
+    specs = {curve.label: curve.spec.as_dict() for curve in study.curves}
+    permuted = specs["MQ2008, after labels are permuted: ListNet, all labels"]
+    assert permuted["since"] == permuted["world_options"]["permute_at"] == 50_000
+    assert all("document_seed" in spec["world_options"] for spec in specs.values())
+    quick = {c.label: c.spec.as_dict() for c in find_study("winners-lists", quick=True).curves}
+    permuted = quick["MQ2008, after labels are permuted: ListNet, all labels"]
+    assert permuted["since"] == permuted["world_options"]["permute_at"] == 1000
+    assert permuted["world_options"]["document_seed"] == 2025
 
 
 def test_a_band_may_be_missed_by_few_standard_errors():

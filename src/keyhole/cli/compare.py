@@ -253,7 +253,7 @@ def _print(comparison: Comparison, record: Any) -> None:
         )
     show_table(
         escape(f"{record['measure']}; all see {record['sees']}"),
-        ("ranker", f"average {what}>", f"worse than {record['best']} by>", "verdict"),
+        ("ranker", f"average {what}>", "worse than the best by>", "verdict"),
         rows,
     )
     for sentence in record["verdict"]:

@@ -20,7 +20,7 @@ from keyhole.lab.kinds.lists import (
     list_axes,
     make_ranker,
 )
-from keyhole.lab.paired import PairedVerdict, judge_pairs
+from keyhole.lab.paired import AS_GOOD, WORSE, PairedVerdict, judge_pairs
 from keyhole.lab.results import REGRET, Axes, Curve
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
@@ -220,7 +220,7 @@ def sentences(comparison: Comparison) -> list[str]:
         return [f"{verdict.best} is the only ranker compared"]
     if verdict.n_runs < 2:
         return [f"{verdict.best} did best, but one run tells nothing: --runs 20 would"]
-    close, worse = verdict.named("not told apart"), verdict.named("worse")
+    close, worse = verdict.named(AS_GOOD), verdict.named(WORSE)
     said = [f"{verdict.best} is best in the mean of {verdict.n_runs} runs"]
     if not close:
         nearest = verdict.gaps[others[0]]
@@ -232,9 +232,13 @@ def sentences(comparison: Comparison) -> list[str]:
         said.append(f"Not told apart from it: {', '.join(close)}")
         if worse:
             said.append(f"Worse than it: {', '.join(worse)}")
+    lies = (
+        "The difference lies in its interval"
+        if verdict.n_pairs == 1
+        else f"All {verdict.n_pairs} differences between two rankers lie in their intervals"
+    )
     said.append(
-        f"All {verdict.n_pairs} differences between two rankers lie in their intervals with "
-        f"{verdict.confidence:.0%} confidence (Student, paired by run, Bonferroni)"
+        f"{lies} with {verdict.confidence:.0%} confidence (Student, paired by run, Bonferroni)"
     )
     beside = [r for r in comparison.results if not r.contender.is_judged]
     said += [
@@ -254,7 +258,7 @@ def _ahead(result: Result, comparison: Comparison) -> str:
     (other,) = (name for name in gap.gaps if name != gap.best)
     found = gap.gaps[other]
     names = {"it": result.contender.name, "best": best.contender.name}
-    apart = "better" if found.standing == "worse" else "better in the mean, but not told apart"
+    apart = "better" if found.standing == WORSE else "better in the mean, but not told apart"
     return (
         f"{names[gap.best]} is {apart}, by {found.mean:.4f} ({found.low:.4f} to {found.high:.4f})"
     )
@@ -290,8 +294,8 @@ def as_record(comparison: Comparison) -> Any:
     return plain(
         {
             "best": verdict.best,
-            "not_told_apart": verdict.named("not told apart"),
-            "worse": verdict.named("worse"),
+            "not_told_apart": verdict.named(AS_GOOD),
+            "worse": verdict.named(WORSE),
             "confidence": verdict.confidence,
             "n_pairs": verdict.n_pairs,
             "verdict": sentences(comparison),

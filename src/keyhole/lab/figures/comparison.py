@@ -94,6 +94,8 @@ def _draw_gaps(plot: Any, verdict: PairedVerdict, looks: dict[str, dict[str, Any
     middle = sizes[len(sizes) // 2]
     if middle > 0.0 and sizes[-1] > _MOST_ON_ONE_SCALE * middle:
         plot.set_xscale("symlog", linthresh=middle)
+    else:
+        plot.locator_params(axis="x", nbins=6)
     plot.axvline(0.0, color="0.3", linewidth=1.0, linestyle="--")
     plot.set_yticks(range(len(names)), names, fontsize=9)
     plot.set_ylim(len(names) - 0.5, -0.5)

@@ -1,5 +1,6 @@
 """Curves of single points that are measured on several things, drawn side by side."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,8 @@ from keyhole.lab.results import Curve
 from keyhole.lab.study import CurveSpec, Study
 
 _WIDTH = 0.7
+_LONGEST = 16
+"""Letters of a line of a group's name."""
 
 
 def grouped(
@@ -48,8 +51,9 @@ def draw_groups(
             curve.x[known] + shift, mean, yerr=error, fmt="o", markersize=5, capsize=3,
             color=colour, label=curve.label,
         )  # fmt: skip
-    # A long name goes on below its hyphens: beside its neighbours it would run into them.
-    plot.set_xticks(range(len(groups)), [group.replace("-", "-\n") for group in groups])
+    # A long name goes on below its hyphens and words: else it would run into its neighbours.
+    names = [textwrap.fill(group, _LONGEST, break_on_hyphens=False) for group in groups]
+    plot.set_xticks(range(len(groups)), [name.replace("-", "-\n") for name in names])
     plot.set_xlim(-0.5, len(groups) - 0.5)
 
 

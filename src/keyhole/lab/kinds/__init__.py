@@ -7,7 +7,14 @@ from typing import Any, Protocol
 
 from keyhole.lab.kinds.ads import AdSpec, ad_axes, build_ads, play_ads
 from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game
-from keyhole.lab.kinds.lists import ListSpec, build_lists, list_axes, play_lists
+from keyhole.lab.kinds.lists import (
+    ListSpec,
+    build_lists,
+    list_axes,
+    lists_end_axes,
+    play_lists,
+    play_lists_to_the_end,
+)
 from keyhole.lab.kinds.risks import VARIED, build_risk, play_risk, reader, risk_axes
 from keyhole.lab.kinds.sides import SIDES, SidesSpec, build_sides, play_sides
 from keyhole.lab.results import AT_THE_END, REGRET, Axes, Curve
@@ -75,6 +82,9 @@ KINDS: dict[str, Kind] = {
     "game-end": Kind(GameSpec.of, build, _play_to_the_end, lambda _: AT_THE_END),
     "sides": Kind(SidesSpec.of, build_sides, play_sides, lambda _: SIDES),
     "lists": Kind(ListSpec.of, build_lists, play_lists, list_axes, ListSpec.on_files),
+    "lists-end": Kind(
+        ListSpec.of, build_lists, play_lists_to_the_end, lists_end_axes, ListSpec.on_files
+    ),
     "ads": Kind(AdSpec.of, build_ads, play_ads, ad_axes),
     **{
         f"risk-by-{vary}": Kind(reader(vary), build_risk, play_risk, risk_axes(vary))

@@ -42,7 +42,8 @@ class ListSpec(Description):
     ``data:FOLDER`` or the paths of LETOR files, whose options are how they are read (``groups``,
     ``raw``, ``keep_empty``) and those of :class:`~keyhole.worlds.queries.Queries`. ``noise`` is the
     share of labels that rankers see at random; ``greedy`` draws the lists that would have been
-    shown without exploring in place of those that were. A ``surrogate`` among the options of the
+    shown without exploring in place of those that were. Where single points are drawn, they are
+    means of the lists ``since`` a round. A ``surrogate`` among the options of the
     ranker is a name, or a mapping of its ``name`` and its own options.
     """
 
@@ -55,6 +56,7 @@ class ListSpec(Description):
     runs: int = 1
     seed: int = 0
     greedy: bool = False
+    since: int = 0
     points: int = 200
     ranker_options: dict[str, Any] = field(default_factory=dict)
     world_options: dict[str, Any] = field(default_factory=dict)
@@ -161,9 +163,13 @@ def make_ranker(
 
 
 def data_files(world: str) -> list[Path]:
-    """Return the LETOR files of ``data:FOLDER``, or raise that the data is not there."""
+    """Return the LETOR files of ``data:FOLDER``, or the file of ``data:FOLDER/FILE``.
+
+    Raises where the data is not on this machine.
+    """
     name = world.removeprefix(DATA_PREFIX)
-    files = sorted((data_folder() / name).glob("*.txt.gz"))
+    where = data_folder() / name
+    files = [where] if where.is_file() else sorted(where.glob("*.txt.gz"))
     if not files:
         raise DataMissing(f"{name} is not in {data_folder()}.")
     return files
@@ -179,6 +185,12 @@ def how_to_read(
         "normalise": None if raw else "minmax",
         "missing_relevant": "keep" if keep_empty else "drop",
     }
+
+
+def _paths(names: Sequence[str]) -> list[Path]:
+    """Return files by their paths, or by ``data:FOLDER/FILE``."""
+    found = [data_files(n) if n.startswith(DATA_PREFIX) else [Path(n)] for n in names]
+    return [path for paths in found for path in paths]
 
 
 @lru_cache(maxsize=1)  # all curves of a study learn on the same lists
@@ -209,14 +221,14 @@ def build_world_of_lists(spec: ListSpec) -> tuple[World, str]:
     for name in options:
         check_choice(name, "An option of lists read from files", (*_READING, *_SHOWING))
     if isinstance(spec.world, list):
-        files = [Path(name) for name in spec.world]
+        files = _paths(spec.world)
     elif spec.world.startswith(DATA_PREFIX):
         files = data_files(spec.world)
     else:
         known = ["separable", "graded", f"{DATA_PREFIX}FOLDER"]
         check_choice(spec.world, "world of lists (or a list of LETOR files)", known)
     stamps = tuple(path.stat().st_mtime_ns if os.path.exists(path) else 0 for path in files)
-    groups = tuple(Path(name) for name in options.get("groups", ()))
+    groups = tuple(_paths(options.get("groups", ())))
     raw, keep_empty = (
         check_flag(options.get(name, False), f"`{name}` of lists") for name in ("raw", "keep_empty")
     )
@@ -255,7 +267,27 @@ def play_lists(label: str, lists: BuiltLists, report: Callable[[int], None] | No
     return Curve(label, trace.rounds, totals / trace.rounds)
 
 
+def play_lists_to_the_end(
+    label: str, lists: BuiltLists, report: Callable[[int], None] | None = None
+) -> Curve:
+    """Return the mean of the lists from the round ``since`` on, one run per row."""
+    whole = play_lists(label, lists, report)
+    since, last = lists.spec.since, whole.index()
+    totals = whole.totals[:, last]
+    n_lists = int(whole.x[last])
+    if since:
+        first = whole.index(since)
+        totals, n_lists = totals - whole.totals[:, first], n_lists - int(whole.x[first])
+    return Curve(label, whole.x[last:], totals[:, np.newaxis] / n_lists)
+
+
 def list_axes(measure: str) -> Axes:
     """Return the axes of running means of a measure."""
     better = "lower is better" if named_measure(measure).is_loss else "higher is better"
     return Axes("list t", "mean of the lists up to t", "round", "average_score", better, False)
+
+
+def lists_end_axes(measure: str) -> Axes:
+    """Return the axes of means over all lists."""
+    better = list_axes(measure).better
+    return Axes("", "mean of all lists", "round", "average_score", better, False)
