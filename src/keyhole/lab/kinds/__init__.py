@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from keyhole.lab.kinds.ads import AdSpec, ad_axes, build_ads, play_ads
 from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game
+from keyhole.lab.kinds.horizons import HORIZONS, HorizonsSpec, build_horizons, play_horizons
 from keyhole.lab.kinds.lists import ListSpec, build_lists, list_axes, play_lists
 from keyhole.lab.kinds.risks import VARIED, build_risk, play_risk, reader, risk_axes
 from keyhole.lab.kinds.sides import SIDES, SidesSpec, build_sides, play_sides
@@ -68,6 +69,7 @@ def _play_game(label: str, game: BuiltGame, report: Report) -> Curve:
 KINDS: dict[str, Kind] = {
     "game": Kind(GameSpec.of, build, _play_game, lambda _: REGRET),
     "sides": Kind(SidesSpec.of, build_sides, play_sides, lambda _: SIDES),
+    "horizons": Kind(HorizonsSpec.of, build_horizons, play_horizons, lambda _: HORIZONS),
     "lists": Kind(ListSpec.of, build_lists, play_lists, list_axes, ListSpec.on_files),
     "ads": Kind(AdSpec.of, build_ads, play_ads, ad_axes),
     **{
