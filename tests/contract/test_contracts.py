@@ -32,6 +32,7 @@ from keyhole.worlds import (
     Gaussian,
     Graded,
     Hopeless,
+    NearTies,
     Outcomes,
     Queries,
     Ratings,
@@ -116,6 +117,7 @@ WORLD_EXAMPLES: dict[str, list[World]] = {
     "gaussian": [Gaussian(6, n_relevant=2)],
     "choices": [Choices(6), Choices(6, n_chosen=3, skew=1.5), Choices(2, weights=[1, 9])],
     "switching": [Switching(6, n_relevant=2, period=7), Switching(4, n_relevant=1, flip=0.0)],
+    "near-ties": [NearTies(6, n_leaders=1, gap=0.3), NearTies(2, chances=[0.2, 1.0])],
     "hopeless": [
         Hopeless(side=1),
         Hopeless(pair="worst-three"),
@@ -252,7 +254,9 @@ def test_games_of_one_list_refuse_lists_that_change():
 
     with pytest.raises(InvalidInput, match="one fixed list, got 'graded'"):
         build(GameSpec(world="graded"))
-    with pytest.raises(UnknownName, match="one of choices, flips, gaussian, hopeless, switching,"):
+    with pytest.raises(
+        UnknownName, match="one of choices, flips, gaussian, hopeless, near-ties, switching,"
+    ):
         build(GameSpec(world="grades"))
 
 
