@@ -2,7 +2,7 @@
 
 Notes
 -----
-docs/iw-onlinerank.md proves it for any weights of positions that do not rise, and numbers the
+docs/iw-onlinerank proves it for any weights of positions that do not rise, and numbers the
 inequalities that tests check. Regret after T rounds is at most::
 
     c0 / eta_T + a sum_t eta_t (m(m-k)/gamma_t + m) + f sum_t gamma_t
