@@ -1,5 +1,21 @@
 """Regret bounds as functions that return numbers."""
 
-from keyhole.bounds import blocks, choices, ftpl, gradients, perceptrons
+from keyhole.bounds import (
+    blocks,
+    choices,
+    ftpl,
+    gradients,
+    iw_onlinerank,
+    perceptrons,
+    precision,
+)
 
-__all__ = ["blocks", "choices", "ftpl", "gradients", "perceptrons"]
+__all__ = [
+    "blocks",
+    "choices",
+    "ftpl",
+    "gradients",
+    "iw_onlinerank",
+    "perceptrons",
+    "precision",
+]
