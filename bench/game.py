@@ -24,6 +24,7 @@ from bench.setup import Setup
 from bench.tight import Tight, tight_loop
 from keyhole import FTPL, Flips, Forecaster, Hedge, Keystone, OnlineRank, Random, RTopK, play
 from keyhole.contracts import Ranker
+from keyhole.rankers import IWOnlineRank, NeighbourhoodWatch, SemiBandit
 from keyhole.threads import n_cores
 
 SAME = 1e-9
@@ -241,6 +242,10 @@ def every_ranker(report: Report, turns: int) -> None:
     rankers["keystone"] = Keystone(20)
     rankers["ftpl"] = FTPL(20, horizon=T)
     rankers["onlinerank"] = OnlineRank(20, horizon=T)
+    rankers["iw-onlinerank"] = IWOnlineRank(20, horizon=T)
+    rankers["iw-onlinerank, top 2"] = IWOnlineRank(20, horizon=T, k=2)
+    rankers["semibandit"] = SemiBandit(20, horizon=T, measure="Precision@5")
+    rankers["neighbourhood"] = NeighbourhoodWatch(4, horizon=T, measure="Precision@2")
     rankers["hedge"] = Hedge(5, horizon=T)
     rankers["forecaster"] = Forecaster(4, horizon=T)
     rankers["random"] = Random(20)

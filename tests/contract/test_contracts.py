@@ -34,6 +34,7 @@ from keyhole.worlds import (
     Graded,
     Hopeless,
     Independent,
+    NearTies,
     Outcomes,
     Queries,
     Ratings,
@@ -133,6 +134,7 @@ WORLD_EXAMPLES: dict[str, list[World]] = {
     "takeover": [Takeover(6, at=30)],
     "rising": [Rising(6, at=30)],
     "walking": [Walking(6, step=0.3)],
+    "near-ties": [NearTies(6, n_leaders=1, gap=0.3), NearTies(2, chances=[0.2, 1.0])],
     "hopeless": [
         Hopeless(side=1),
         Hopeless(pair="worst-three"),

@@ -112,6 +112,20 @@ def test_1_items_are_seen_as_often_as_the_note_says(k):
     assert abs(n_lifted / n_rounds - ranker.mix) < 4.5 * math.sqrt(ranker.mix / n_rounds)
 
 
+def test_gains_over_chances_are_added_up_and_the_most_is_best():
+    ranker = IWOnlineRank(4, k=2, max_grade=2.0)
+    shown = ranker.rank()
+    ranker.update(shown, [1, 0])
+    expected = np.zeros(4)
+    expected[shown.ranking[0]] = (1 / 3) / shown.note[0]
+    assert ranker.state.totals == pytest.approx(expected)
+    assert ranker.best()[0] == shown.items[0]
+    plain = IWOnlineRank(4, measure="SumLoss", max_grade=2.0)
+    shown = plain.rank()
+    plain.update(shown, 1)
+    assert plain.state.totals.sum() == pytest.approx(0.5 / 0.25)
+
+
 def test_1_everything_seen_needs_no_chances():
     ranker = IWOnlineRank(4, k=4)
     shown = ranker.rank()

@@ -7,6 +7,7 @@ import pytest
 
 from keyhole import Random, Recorded, Top, play
 from keyhole.checks.non_learners import check_only_learners_pass
+from keyhole.errors import InvalidInput
 from keyhole.rankers import Fixed, NeighbourhoodWatch, SemiBandit
 from keyhole.rankers.fixed.neighbourhood import fill_moves, neighbours_of, settle
 
@@ -94,6 +95,21 @@ def test_it_learns_what_the_semi_bandit_learns():
         learner = ranker(4, measure="Precision@2", horizon=rounds)
         check_only_learners_pass(learns, learner, others)
         assert set(learner.fresh().best()[:2]) <= {0, 1, 2, 3}
+
+
+def test_the_most_likely_items_are_best():
+    ranker = NeighbourhoodWatch(4, measure="Precision@2", horizon=1000)
+    assert ranker.best() == [0, 1, 2, 3]
+    better = ranker.params.joins == 2  # whatever lets item 2 join is better
+    worse = ranker.params.leaves == 2
+    ranker.state.totals[:] = 100.0 * (worse.astype(float) - better.astype(float)).ravel()
+    assert ranker.best()[0] == 2
+
+
+def test_too_many_sets_are_refused():
+    assert len(NeighbourhoodWatch(8, measure="Precision@4").sets) == 70
+    with pytest.raises(InvalidInput, match="at most 70 sets of 4 items, got 9, which leaves 126"):
+        NeighbourhoodWatch(9, measure="Precision@4")
 
 
 def test_what_is_known_of_sets_stays_with_their_items():

@@ -133,6 +133,34 @@ def test_6_the_bound_is_what_the_rates_make_of_it():
         assert rate_at(known.params, rounds) == pytest.approx(rate_at(unknown.params, rounds))
 
 
+def test_the_bound_in_numbers():
+    assert precision.semi_bandit_bound(10, 3, 1, 64_000) == pytest.approx(
+        3 * np.sqrt(2 * 10 * 64_000 * np.log(10 / 3))
+    )
+    assert precision.semi_bandit_bound(10, 3, 10, 900) == pytest.approx(
+        90 * np.sqrt(2 * np.log(10 / 3))
+    )
+    assert precision.anytime_bound(6, 2, 3, 50) == pytest.approx(
+        2 * 2 * np.sqrt(6 * 50 * np.log(3) / 3)
+    )
+
+
+def test_losses_over_chances_are_added_up_and_the_least_is_best():
+    ranker = SemiBandit(4, k=2, measure="Precision@2", max_grade=4.0)
+    shown = ranker.rank()
+    ranker.update(shown, [1, 4])
+    expected = np.zeros(4)
+    expected[shown.ranking[0]] = 0.75 / shown.note[0]
+    assert ranker.state.losses == pytest.approx(expected)
+    assert shown.note == pytest.approx([0.5, 0.5])
+    assert ranker.best()[-1] == shown.items[0]
+    exponential = SemiBandit(4, measure="DCG@1", max_grade=2.0)
+    shown = exponential.rank()
+    exponential.update(shown, 1)
+    assert exponential.state.losses.sum() == pytest.approx((1 - 1 / 3) / 0.25)
+    assert shown.propensity == pytest.approx(0.25)
+
+
 def crowd(name, rounds):
     """Return relevance by round: three items are good; or three others from a third on."""
     good = np.zeros((rounds, 10), dtype=bool)

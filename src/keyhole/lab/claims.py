@@ -3,13 +3,13 @@
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from keyhole.errors import FeedbackTooSmall, InvalidInput, NotObservable, check_choice
-from keyhole.game.trace import RunMean, log_log_slope
+from keyhole.game.trace import RunMean, Slope, log_log_slope
 from keyhole.lab.kinds.games import GameSpec, build, play_game
 from keyhole.lab.results import Curve
 
@@ -214,6 +214,21 @@ def _power(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[st
     return least <= ends[0] and ends[1] <= most, f"power {power:.3f}{spread}, {limits}"
 
 
+def _rate(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
+    """Totals grow as a power of x between ``low`` and ``high``, each with its whole interval."""
+    chosen = [curves[label] for label in claim.get("curves") or [claim["curve"]]]
+    slopes = [Slope(*replace(curve, values=curve.totals).power()) for curve in chosen]
+    least, most = claim.get("low", -math.inf), claim["high"]
+    shown = ", ".join(
+        f"{f'{curve.label} ' if len(chosen) > 1 else ''}{slope.value:.3f} in "
+        f"[{slope.low:.3f}, {slope.high:.3f}]"
+        for curve, slope in zip(chosen, slopes, strict=True)
+    )
+    holds = all(least <= slope.low and slope.high <= most for slope in slopes)
+    limits = f"at most {most:.4g}" if least == -math.inf else f"{least:g} to {most:.4g}"
+    return holds, f"slope {shown}; claimed {claim['claimed']}, {limits}"
+
+
 def _beneath(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Mean and two standard errors are below a line at every point."""
     curve, line = curves[claim["curve"]], lines[claim["line"]]
@@ -248,6 +263,7 @@ CLAIMS: dict[str, Callable[..., Any]] = {
     "over-line": _over_line,
     "refused": _refused,
     "power": _power,
+    "rate": _rate,
     "beneath": _beneath,
     "lines": _lines,
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.bounds import blocks, choices, ftpl, keystone
+from keyhole.bounds import blocks, choices, ftpl, iw_onlinerank, keystone, precision
 from keyhole.bounds.guarantees import Problem, guarantees
 from keyhole.errors import FloatArray, IntArray, check_choice
 from keyhole.lab.kinds.sides import hopeless_constant
@@ -37,6 +37,26 @@ def safety_bound(rounds: IntArray, *, items: int, top: int = 1, measure: str = "
     """Return the bound of keystone, which knows no horizon, whatever its adaptive half does."""
     constants = keystone.constants(measure, items, top)
     return np.array([keystone.safety_bound(constants, float(t)) for t in rounds]) / rounds
+
+
+def semi_bandit_bound(rounds: IntArray, *, items: int, counted: int, top: int = 1) -> FloatArray:
+    """A11: the bound of the semi-bandit for the first ``counted`` positions, at each horizon."""
+    totals = [precision.semi_bandit_bound(items, counted, top, float(t)) for t in rounds]
+    return np.array(totals) / rounds
+
+
+def iw_onlinerank_bound(
+    rounds: IntArray, *, items: int, top: int = 1, measure: str = "DCG"
+) -> FloatArray:
+    """A12: the bound of IW-OnlineRank, tuned for each horizon."""
+    weights = iw_onlinerank.falling_weights(measure, items)
+    given = iw_onlinerank.constants(weights, top)
+    schedules = [iw_onlinerank.best_schedule(given, int(t)) for t in rounds]
+    totals = [
+        iw_onlinerank.regret_bound(given, schedule, int(t))
+        for schedule, t in zip(schedules, rounds, strict=True)
+    ]
+    return np.array(totals) / rounds
 
 
 def hopeless_line(
@@ -73,6 +93,8 @@ LINES: dict[str, Callable[..., FloatArray]] = {
     "uniform-choice": uniform_choice,
     "top-k-bound": top_k_bound,
     "safety-bound": safety_bound,
+    "semi-bandit-bound": semi_bandit_bound,
+    "iw-onlinerank-bound": iw_onlinerank_bound,
     "hopeless-constant": hopeless_line,
     "risk-bound": risk_bound,
 }

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from keyhole.lab.kinds.ads import AdSpec, ad_axes, build_ads, play_ads
 from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game
+from keyhole.lab.kinds.horizons import HORIZONS, HorizonsSpec, build_horizons, play_horizons
 from keyhole.lab.kinds.lists import (
     ListSpec,
     build_lists,
@@ -81,6 +82,7 @@ KINDS: dict[str, Kind] = {
     "game": Kind(GameSpec.of, build, _play_game, lambda _: REGRET),
     "game-end": Kind(GameSpec.of, build, _play_to_the_end, lambda _: AT_THE_END),
     "sides": Kind(SidesSpec.of, build_sides, play_sides, lambda _: SIDES),
+    "horizons": Kind(HorizonsSpec.of, build_horizons, play_horizons, lambda _: HORIZONS),
     "lists": Kind(ListSpec.of, build_lists, play_lists, list_axes, ListSpec.on_files),
     "lists-end": Kind(
         ListSpec.of, build_lists, play_lists_to_the_end, lists_end_axes, ListSpec.on_files

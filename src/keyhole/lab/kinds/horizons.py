@@ -27,7 +27,8 @@ class HorizonsSpec(Description):
 
     The option ``gap`` of the world is ``gap`` times T^(-``shrinks``), where a gap is given. With a
     ``pair``, games are those of a hopeless pair, as a mean over its two sides (``learns`` is the
-    measure that the ranker is tuned for then). Other fields are those of a game.
+    measure that the ranker is tuned for then). Rankers are told the horizon, unless
+    ``knows_horizon`` is false. Other fields are those of a game.
     """
 
     game: GameSpec
@@ -36,6 +37,7 @@ class HorizonsSpec(Description):
     shrinks: float = 0.0
     pair: str | None = None
     learns: str | None = None
+    knows_horizon: bool = True
 
     @classmethod
     def of(cls, fields: dict[str, Any], where: str) -> "HorizonsSpec":
@@ -96,6 +98,8 @@ def _player(spec: HorizonsSpec, horizon: int) -> Callable[[Any], Curve]:
         sides = build_sides(spec.sides_at(horizon))
         return lambda report: play_sides("", sides, report)
     game = build(spec.at(horizon))
+    if not spec.knows_horizon:
+        game = replace(game, ranker=game.ranker.fresh(horizon=None))
     return lambda report: Curve.of("", play_game(game, report))
 
 

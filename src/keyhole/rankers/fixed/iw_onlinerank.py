@@ -233,7 +233,7 @@ class IWOnlineRank(FixedListRanker):
     are apart, because the time scale of the integral is that of the item. Regret is at most
     C T^(2/3) + O(T^(1/3)) for any weights of positions that do not rise, DCG's among them, with
     C = 3 (c0 a m(m-k) f)^(1/3), and a factor 1.31 more without a horizon
-    (docs/iw-onlinerank.md, :mod:`keyhole.bounds.iw_onlinerank`).
+    (docs/iw-onlinerank, :mod:`keyhole.bounds.iw_onlinerank`).
 
     Deviations: lifts end at position k, not on top, which costs less for k > 1 (and is the same
     for k = 1); rates are those of the proof by the Gumbel potential, whose second-order term is
