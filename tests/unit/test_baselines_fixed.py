@@ -133,7 +133,7 @@ class CascadeReference(Counts):
     def rank(self, round):
         keys = [100.0 if not gains else self.bound(gains, round + 1) for gains in self.seen]
         ties = 1e-6 * units(place_of(round), TIES, self.n_items)
-        return descending(keys + ties), False, math.nan
+        return descending(keys + ties), True, math.nan
 
 
 class PEGEReference(Counts):

@@ -32,6 +32,7 @@ def play_both(ranker, reference, lists):
         impression = ranker.rank(Query(len(grades), given))
         ranking = reference.rank(columns_of(features), round)
         assert impression.ranking.tolist() == list(ranking)
+        assert impression.explored
         assert math.isnan(impression.propensity)
         values = np.full(len(grades), math.nan)
         values[:K] = grades[ranking][:K]

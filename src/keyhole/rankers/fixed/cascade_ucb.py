@@ -67,7 +67,7 @@ def _rank_by(bound: Any) -> Callable[..., tuple[bool, float]]:
                 mean = min(state.sums[item] / count, 1.0)
                 work.keys[item] += bound(mean, count, draw.round + 1.0)
         sort_descending(work.keys, out, work.sort)
-        return False, np.nan
+        return True, np.nan
 
     return rank
 

@@ -31,7 +31,7 @@ def _rank(
         variance = turn(state, work.rows[document], work)
         work.keys[document] = work.scores[document] + width * math.sqrt(variance)
     sort_documents(work.keys, out, work.sort)
-    return False, np.nan
+    return True, np.nan
 
 
 class LinUCB(RidgeRanker):
