@@ -51,6 +51,7 @@ NEEDED: dict[tuple[str, str], dict[str, Any]] = {
     ("world", "outcomes"): {"outcomes": [[0, 1], [1, 0]], "probabilities": [0.5, 0.5]},
     ("world", "ratings"): {"table": [[0, 1, 2]]},
     ("world", "recorded"): {"table": [[0, 1, 2]]},
+    ("world", "shuffled"): {"table": [[0, 1, 2]]},
     ("world", "queries"): {
         "features": [[0.1], [0.9], [0.5]], "relevance": [0, 1, 2], "starts": [0, 2, 3]
     },
