@@ -30,6 +30,9 @@ def test_gaps_shrink_with_the_horizon_and_are_at_most_1():
     assert spec.at(1000).rounds == 1000
     assert spec.at(1000).world_options == {"n_leaders": 1, "gap": pytest.approx(0.2)}
     assert spec.at(1).world_options["gap"] == 1.0
+    assert (spec.game.rounds, spec.game.points) == (1000, 2)  # the first round, and the last
+    small = HorizonsSpec.of({**FIELDS, "gap": 0.05, "points": [1, 2]}, "here")
+    assert small.at(1).world_options["gap"] == 0.05
     without = HorizonsSpec.of({**FIELDS, "gap": None}, "here")
     assert without.at(1000).world_options == {"n_leaders": 1}
 

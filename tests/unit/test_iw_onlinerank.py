@@ -255,6 +255,24 @@ def test_8_schedules_do_not_rise_and_their_bounds_are_the_least():
     assert bounds.regret_bound(flat, bounds.best_schedule(flat, 0), 50) == 0.0
 
 
+def test_8_constants_and_schedules_in_numbers():
+    weights = np.array([3.0, 2.0, 0.5, 0.0])
+    given = bounds.constants(weights, 2)
+    assert given.penalty == pytest.approx(weights @ bounds.expected_noise(4))
+    assert given[1:] == pytest.approx((3 / (2 * math.e), 0.5 * 2.0, 8.0, 4.0))
+    schedule = bounds.best_schedule(given, 1000, mix_scale=0.5, rate_scale=3.0)
+    product = given.penalty * given.curvature * 8.0
+    mix, rate = bounds.mix_and_rate(schedule, 999)
+    assert mix == pytest.approx(0.5 * (product / 1000) ** (1 / 3))
+    per_round = given.curvature * (8.0 / mix + 4.0)
+    assert rate == pytest.approx(3.0 * math.sqrt(given.penalty / (1000 * per_round)))
+    mix, rate = bounds.mix_and_rate(schedule, 1331)
+    assert mix == pytest.approx(0.5 * (2 / 3 * product / 1332) ** (1 / 3))
+    per_round = given.curvature * (8.0 / mix + 4.0)
+    assert rate == pytest.approx(3.0 * math.sqrt(2 / 3 * given.penalty / (1332 * per_round)))
+    assert bounds.mix_and_rate(bounds.best_schedule(given, 1), 0)[0] == 1.0
+
+
 def test_8_pairs_are_better_than_ailons_argument_has_it():
     for n_items in (3, 20):
         given = bounds.constants(bounds.falling_weights("PairwiseLoss", n_items), 1)

@@ -106,6 +106,21 @@ def test_the_most_likely_items_are_best():
     assert ranker.best()[0] == 2
 
 
+def test_gains_are_shares_of_the_largest():
+    gained = []
+    for max_grade, grade in ((1.0, 1), (4.0, 4), (4.0, 2)):
+        ranker = NeighbourhoodWatch(3, max_grade=max_grade)
+        ranker.update(ranker.rank(), 0)
+        bonus = ranker.state.totals.copy()
+        ranker.state.totals[:] = 0.0
+        ranker.update(ranker.rank(round=0), grade)
+        gained.append(ranker.state.totals - bonus)
+    assert gained[1] == pytest.approx(gained[0])
+    assert gained[2] == pytest.approx(gained[0] / 2.0)
+    # Of three items shown equally often, the one seen is better than the others by 1 / (1/3) / 3.
+    assert sorted(gained[0]) == pytest.approx([-1.0, -1.0, 0.0, 0.0, 1.0, 1.0])
+
+
 def test_too_many_sets_are_refused():
     assert len(NeighbourhoodWatch(8, measure="Precision@4").sets) == 70
     with pytest.raises(InvalidInput, match="at most 70 sets of 4 items, got 9, which leaves 126"):
