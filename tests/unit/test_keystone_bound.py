@@ -1,6 +1,7 @@
 """The bound of keystone's theorem, and whether its code is what the theorem speaks of."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from keyhole.bounds.regrets import largest_regret, regret_bounds
 from keyhole.errors import InvalidInput
 from keyhole.lab.lines import LINES
 from keyhole.rankers import Keystone
-from tests.unit.keystone_theorem import chance_in, mean_weights
+from tests.unit.keystone_theorem import chance_in, list_chances
 
 VARIANCE, LEAD, LEAD_SQUARES = 0, 1, 2
 
@@ -176,14 +177,37 @@ def test_every_round_is_one_of_the_theorem():
         check_rounds(rounds=20, fed=0.5)
 
 
-def test_the_safe_list_is_drawn_by_its_rate_and_anew_in_every_block():
-    """How often items are first in many blocks is what sorted Gumbel noise says."""
-    ranker, n_blocks = Keystone(3), 4000
-    ranker.state.estimates[:] = 0.0, 40.0, 90.0
+def check_drawn_lists(scale):
+    """How often each list is drawn, in many blocks, is what sorted Gumbel noise says."""
+    ranker, n_blocks = Keystone(3), 8000
+    ranker.state.estimates[:] = 0.0, 8.0, 30.0
     ranker.state.numbers[LEAD] = 1e9  # the safe half is always played
-    rate = math.sqrt(ranker.params.penalty / ranker.params.first)
-    first = [int(ranker.rank(round=16 * block + 10**13).ranking[0]) for block in range(n_blocks)]
-    expected = mean_weights(np.array([1.0, 0.0, 0.0]), rate * ranker.state.estimates)
-    found = np.bincount(first, minlength=3) / n_blocks
-    assert np.abs(found - expected).max() < 5.0 * 0.5 / math.sqrt(n_blocks)
-    assert expected.max() - expected.min() > 10.0 * 0.5 / math.sqrt(n_blocks)
+    rate = scale * math.sqrt(ranker.params.penalty / constants("DCG", 3).first)
+    far = 10**13  # where the floor hardly ever lifts
+    drawn = Counter(
+        tuple(ranker.rank(round=far + 16 * block).ranking.tolist()) for block in range(n_blocks)
+    )
+    for order, likely in list_chances(rate * ranker.state.estimates):
+        error = math.sqrt(likely * (1.0 - likely) / n_blocks)
+        assert abs(drawn[order] / n_blocks - likely) < 4.0 * error, order
+
+
+def test_the_safe_list_is_drawn_by_its_rate_and_anew_in_every_block():
+    check_drawn_lists(1.0)
+    with pytest.raises(AssertionError):
+        check_drawn_lists(0.8)
+
+
+def test_late_feedback_meets_the_means_of_its_arrival():
+    """All items get one estimate, of which the correction must be of the same mean."""
+    ranker = Keystone(4, k=2)
+    shown = [ranker.rank() for _ in range(60)]
+    for impression in shown[1:]:
+        ranker.update(impression, [1.0, 0.0])
+    mean, before = ranker.state.mean.copy(), ranker.state.estimates.copy()
+    top, p = shown[0].ranking[:2], shown[0].note[:2]
+    ranker.update(shown[0], [1.0, 0.0])
+    expected = before + mean
+    expected[top] += (np.array([1.0, 0.0]) - mean[top]) / p
+    assert ranker.state.estimates == pytest.approx(expected)
+    assert not np.allclose(mean[top], shown[0].note[2:4])
