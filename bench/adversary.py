@@ -45,11 +45,11 @@ def bound_per_round(m, rounds):
 
 
 def described(crowd):
-    rows = "; ".join(
+    """Return the phases of a crowd: rounds, and how likely each item is to be relevant."""
+    return "; ".join(
         f"{n:,}: {' '.join(f'{p:.2f}' for p in row)}"
         for n, row in zip(crowd.lengths, crowd.chances, strict=True)
     )
-    return rows if crowd.chances.shape[1] <= 5 else f"phases of {crowd.lengths}"
 
 
 def found_out(name, m, rounds, tries):
