@@ -1,6 +1,7 @@
 """The bound of keystone's theorem, and whether its code is what the theorem speaks of."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from keyhole.bounds.regrets import largest_regret, regret_bounds
 from keyhole.errors import InvalidInput
 from keyhole.lab.lines import LINES
 from keyhole.rankers import Keystone
-from tests.unit.keystone_theorem import chance_in, mean_weights
+from tests.unit.keystone_theorem import chance_in, list_chances
 
 VARIANCE, LEAD, LEAD_SQUARES = 0, 1, 2
 
@@ -34,33 +35,46 @@ def test_leading_constants(items, k, leading):
     assert safety_bound(c, rounds) / rounds ** (2 / 3) == pytest.approx(leading, rel=0.01)
 
 
-def test_the_parts_by_hand():
-    """Two items whose weights are 1 and 0, one of which is seen: every constant is simple."""
-    c = constants("Precision@1", 2, floor_rate=0.5, block=3, prior=math.exp(-1.0))
-    assert (c.spread, c.reach, c.squares, c.at_k, c.gain) == (1.0, 1.0, 2.0, 1.0, 1.0)
-    assert c.penalty == pytest.approx(math.log(3.0))
-    assert c.weight == pytest.approx(0.5 / math.e)
-    assert c.drift == pytest.approx(4 * 1 / 4 + 2 * 2 / (2 * math.e))
-    assert c.first == pytest.approx(0.5 / math.e * 16)
-    floor, mix, safe = safety_parts(c, 8.0)
-    inverse = (0.75 * 16 + 2) / 0.5
-    assert floor == pytest.approx(1.5 * 0.5 * 0.5 * 4)
-    outliers = 2 + 2 * math.sqrt(2)
-    leads = math.sqrt(1 + 8 + 2 * 2 * inverse)
-    assert mix == pytest.approx((9 + math.sqrt(2)) / 8 * leads + outliers * (1 + 2 * 2 / 0.5))
-    rate = math.sqrt(c.penalty / c.first)
-    variance = c.first + 8 * c.drift + c.weight * (2 * inverse + 2 * 8 / 0.5)
-    assert safe == pytest.approx(
-        (2 + math.sqrt(2)) * math.sqrt(c.penalty * variance)
-        + 2 * math.sqrt(8 * c.penalty * c.drift)
-        + 3 * c.drift * rate
-        + 2 * c.weight * (2 * 2 / 0.5 + 2 / 0.5) * rate
-        + outliers * 2 * 2 / 0.5
-    )
-    assert safety_bound(c, 8.0) == floor + mix + safe
-    share = math.log(1 / (1 - math.exp(-1))) + (1 + math.sqrt(2)) / 8
-    price = floor + share * leads + outliers * (1 + 2 * 2 / 0.5)
-    assert price_bound(c, 8.0) == pytest.approx(price)
+def by_hand(d, k, T, g, L, prior):
+    """Return FLOOR, MIX, SAFE, the leading constant and the price, as the page has them."""
+    m, root, l = len(d), math.sqrt, math.log(1 / prior)  # noqa: E741
+    spread, total = d[0] - d[-1], sum(d) - m * d[-1]
+    c0 = sum((d[p] - d[-1]) * math.log((m + 1) / (p + 1)) for p in range(m))
+    a = spread / (2 * math.e) if k == 1 else spread / math.e
+    kappa = (L + 1) * total / 4 + (L - 1) * m * spread / (2 * math.e)
+    first = a * (m / g) ** 2
+    reach = sum(max(d[p] - d[m - 1 - p], 0) for p in range(m))
+    squares = sum((d[p] - d[m - 1 - p]) ** 2 for p in range(m))
+    inverse = (0.75 * T ** (4 / 3) + T ** (1 / 3)) / g
+    n_last = m * (m - k) * T ** (1 / 3) / g + 2 * k / (1 - g)
+    outliers = (2 + 2 * root(2)) * (reach + k * spread * m * T ** (1 / 3) / g)
+    leads = root(1 + reach**2 * T + k * squares * m * inverse)
+    floor = 1.5 * g * (1 - k / m) * (d[k - 1] - d[-1]) * T ** (2 / 3)
+    mix = (9 + root(2)) / 8 * root(l) * leads + outliers
+    grown = first + kappa * T + a * (m * (m - k) * inverse + 2 * k * T / (1 - g))
+    safe = (2 + root(2)) * root(c0 * grown) + 2 * root(c0 * kappa * T)
+    safe += kappa * L * root(c0 / first) + (L - 1) * a * n_last * root(c0 / first)
+    safe += (2 + 2 * root(2)) * spread * k * m * T ** (1 / 3) / g
+    leading = floor / T ** (2 / 3) + (2 + root(2)) * root(3 * c0 * a * m * (m - k) / (4 * g))
+    leading += (9 + root(2)) / 8 * root(3 * l * k * squares * m / (4 * g))
+    share = math.log(1 / (1 - prior)) / root(l) + root(l) * (1 + root(2)) / 8
+    return floor, mix, safe, leading, floor + share * leads + outliers
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize(("measure", "grade", "gain"), [("DCG", 2, 3), ("SumLoss", 1, 1)])
+def test_the_parts_by_hand(measure, grade, gain, k):
+    weights = {
+        "DCG": [1 / math.log2(place + 2) for place in range(4)],
+        "SumLoss": [-1, -2, -3, -4],
+    }[measure]
+    free = (0.3, 5, 0.2)
+    c = constants(measure, 4, k, grade, floor_rate=0.3, block=5, prior=0.2)
+    *parts, leading, price = (gain * value for value in by_hand(weights, k, 50, *free))
+    assert safety_parts(c, 50) == pytest.approx(tuple(parts))
+    assert safety_bound(c, 50) == pytest.approx(sum(parts))
+    assert leading_constant(c) == pytest.approx(leading)
+    assert price_bound(c, 50) == pytest.approx(price)
 
 
 def test_grades_scale_the_bound_and_equal_weights_cost_next_to_nothing():
@@ -171,14 +185,37 @@ def test_every_round_is_one_of_the_theorem():
         check_rounds(rounds=20, fed=0.5)
 
 
-def test_the_safe_list_is_drawn_by_its_rate_and_anew_in_every_block():
-    """How often items are first in many blocks is what sorted Gumbel noise says."""
-    ranker, n_blocks = Keystone(3), 4000
-    ranker.state.estimates[:] = 0.0, 40.0, 90.0
+def check_drawn_lists(scale):
+    """How often each list is drawn, in many blocks, is what sorted Gumbel noise says."""
+    ranker, n_blocks = Keystone(3), 8000
+    ranker.state.estimates[:] = 0.0, 8.0, 30.0
     ranker.state.numbers[LEAD] = 1e9  # the safe half is always played
-    rate = math.sqrt(ranker.params.penalty / ranker.params.first)
-    first = [int(ranker.rank(round=16 * block + 10**13).ranking[0]) for block in range(n_blocks)]
-    expected = mean_weights(np.array([1.0, 0.0, 0.0]), rate * ranker.state.estimates)
-    found = np.bincount(first, minlength=3) / n_blocks
-    assert np.abs(found - expected).max() < 5.0 * 0.5 / math.sqrt(n_blocks)
-    assert expected.max() - expected.min() > 10.0 * 0.5 / math.sqrt(n_blocks)
+    rate = scale * math.sqrt(ranker.params.penalty / constants("DCG", 3).first)
+    far = 10**13  # where the floor hardly ever lifts
+    drawn = Counter(
+        tuple(ranker.rank(round=far + 16 * block).ranking.tolist()) for block in range(n_blocks)
+    )
+    for order, likely in list_chances(rate * ranker.state.estimates):
+        error = math.sqrt(likely * (1.0 - likely) / n_blocks)
+        assert abs(drawn[order] / n_blocks - likely) < 4.0 * error, order
+
+
+def test_the_safe_list_is_drawn_by_its_rate_and_anew_in_every_block():
+    check_drawn_lists(1.0)
+    with pytest.raises(AssertionError):
+        check_drawn_lists(0.8)
+
+
+def test_late_feedback_meets_the_means_of_its_arrival():
+    """All items get one estimate, of which the correction must be of the same mean."""
+    ranker = Keystone(4, k=2)
+    shown = [ranker.rank() for _ in range(60)]
+    for impression in shown[1:]:
+        ranker.update(impression, [1.0, 0.0])
+    mean, before = ranker.state.mean.copy(), ranker.state.estimates.copy()
+    top, p = shown[0].ranking[:2], shown[0].note[:2]
+    ranker.update(shown[0], [1.0, 0.0])
+    expected = before + mean
+    expected[top] += (np.array([1.0, 0.0]) - mean[top]) / p
+    assert ranker.state.estimates == pytest.approx(expected)
+    assert not np.allclose(mean[top], shown[0].note[2:4])
