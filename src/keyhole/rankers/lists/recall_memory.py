@@ -46,17 +46,15 @@ def multipliers(n_features: int) -> Any:
 
 
 @kernel
-def hash_row(features: Any, item: int, column: int, factors: Any, row: Any, bits: Any) -> Any:
+def hash_row(numbers: Any, column: int, factors: Any, row: Any, bits: Any) -> Any:
     """Return the hash of a document; ``bits`` are those of the numbers in ``row``."""
-    first, end = 0, factors.shape[0]
+    for index in range(factors.shape[0]):
+        row[index] = numbers[index] + 0.0  # there is but one zero
     if column >= 0:
-        first, end = column, column + 1
-    for index in range(first, end):
-        row[index] = features[item, index] + 0.0  # there is but one zero
+        return mix((bits[column] ^ (bits[column] >> _HALF)) * factors[column])
     total = np.uint64(0)
-    for index in range(first, end):
-        word = bits[index]
-        total += (word ^ (word >> _HALF)) * factors[index]
+    for index in range(factors.shape[0]):
+        total += (bits[index] ^ (bits[index] >> _HALF)) * factors[index]
     return mix(total)
 
 

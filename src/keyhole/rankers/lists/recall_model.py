@@ -193,15 +193,14 @@ def is_negligible(weight: float, moment: float) -> bool:
 
 
 @rare_kernel
-def is_finite(model: Any) -> bool:
-    """Return whether the model can be used."""
-    for other in range(model.covariance.shape[0]):
-        if not all_finite(model.covariance[other]):
-            return False
-    for prior in range(3):
-        if not all_finite(model.weights_by_prior[prior]):
-            return False
-    for guess in range(N_GUESSES):
-        if not all_finite(model.guesses[guess]):
-            return False
-    return bool(all_finite(model.trust) and all_finite(model.numbers))
+def is_finite(model: Any, has_learnt: bool) -> bool:
+    """Return whether the model can be used; where it has learnt nothing, numbers alone changed."""
+    n_bad = 0 if all_finite(model.trust) and all_finite(model.numbers) else 1
+    if has_learnt:
+        for other in range(model.covariance.shape[0]):
+            n_bad += 0 if all_finite(model.covariance[other]) else 1
+        for prior in range(3):
+            n_bad += 0 if all_finite(model.weights_by_prior[prior]) else 1
+        for guess in range(N_GUESSES):
+            n_bad += 0 if all_finite(model.guesses[guess]) else 1
+    return n_bad == 0
