@@ -112,9 +112,9 @@ def test_documents_are_known_by_their_row_or_by_their_id():
     assert hashes[0] == hashes[1] != hashes[2]
     assert hashes[3] == hashes[4]
     assert np.array_equal(prepared(Recall(N_FEATURES, 5), rows.astype(float)).hashes, hashes)
-    rows = NUMBERS.random((5, N_FEATURES))
-    rows[:, 2] = [1, 2, 1, 3, 2]
-    hashes = prepared(Recall(N_FEATURES, 5, id_column=2), rows).hashes
+    named = NUMBERS.random((5, N_FEATURES))
+    named[:, 2] = [1, 2, 1, 3, 2]
+    hashes = prepared(Recall(N_FEATURES, 5, id_column=2), named).hashes
     assert hashes[0] == hashes[2] != hashes[1] == hashes[4] != hashes[3]
 
 

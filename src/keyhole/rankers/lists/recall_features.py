@@ -48,8 +48,15 @@ class FeatureWork(NamedTuple):
 
 def feature_work(n_features: int, n_items: int) -> FeatureWork:
     """Allocate the scratch memory for lists of up to ``n_items``."""
+    low, high, inverse, varies, peak, mean, scale = np.empty((7, n_features))
     return FeatureWork(
-        *(np.empty(n_features) for _ in range(7)),
+        low,
+        high,
+        inverse,
+        varies,
+        peak,
+        mean,
+        scale,
         np.empty(n_features, np.int32),
         np.empty(n_features, np.bool_),
         np.zeros(1, np.bool_),

@@ -21,6 +21,7 @@ MEAN, WEIGHT, MOMENT, PRIOR = 0, 1, 2, 3
 """Of values: mean relevance, what the weights have learnt of it, and its score by features."""
 _KEY_BITS = np.uint64(2**47 - 1)
 _HALF = np.uint64(32)
+_ONE = np.uint64(1)
 
 
 class Memory(NamedTuple):
@@ -61,7 +62,7 @@ def hash_row(numbers: Any, column: int, factors: Any, row: Any, bits: Any) -> An
 @kernel
 def key_of(hashed: Any) -> int:
     """Return the key of a document, which is never 0."""
-    return max(np.int64(hashed & _KEY_BITS), 1)
+    return int(np.int64((hashed & _KEY_BITS) | _ONE))
 
 
 @kernel
@@ -77,7 +78,7 @@ def find(memory: Any, hashed: Any) -> int:
 @kernel
 def _first_place(memory: Any, hashed: Any) -> int:
     n_sets = np.uint64(memory.keys.shape[0] // PLACES)
-    return np.int64(((hashed >> _HALF) * n_sets) >> _HALF) * PLACES
+    return int(np.int64(((hashed >> _HALF) * n_sets) >> _HALF)) * PLACES
 
 
 @kernel
