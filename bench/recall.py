@@ -2,7 +2,7 @@
 
 ``python -m bench.recall``; ``--quick`` for fewer rounds and turns. Lists are drawn: 46 features as
 MQ2008 has them (564 lists of 5 to 38 documents) and 136 (200 lists of 100). Both rankers play the
-same lists on one thread, timed by their CPU time in turns; a ratio is the median over the turns. The
+same lists on one thread, timed by their CPU time in turns; ratios are medians over the turns. The
 promise is of lists that recur, as in the papers. A pass over lists that are all new, where every
 document must be described and every list teaches something, is shown beside it.
 """

@@ -77,7 +77,7 @@ def deviate(share):
 
 def test_a_full_set_forgets_what_was_listed_longest_ago():
     memory = new_memory(PLACES - 1)  # rounded up to one set
-    documents = [np.uint64(1000 + number) for number in range(PLACES + 1)]
+    documents = [np.uint64(1000 + 2 * number) for number in range(PLACES + 1)]
     for clock, document in enumerate(documents[:PLACES]):
         assert find(memory, document) == -1
         place = find_or_forget(memory, document)
@@ -171,29 +171,32 @@ def test_the_component_is_what_ranks_have_in_common():
 
 def test_weights_are_those_of_weighted_least_squares():
     model, gain = new_model(N_FEATURES), np.empty(N_FEATURES + 4)
-    precision = np.append(np.full(N_FEATURES, 5.0 * N_FEATURES), [1.0, 1.0, 10.0])
     beliefs = model.weights_by_prior[:, :-1].copy()
     assert beliefs[0].tolist() == [0.0] * 6 + [0.25]
-    assert not beliefs[1].any()
-    assert beliefs[2].tolist() == [0.25] * 4 + [0.0] * 3
-    assert np.allclose(np.diag(model.covariance)[:-1], 1 / precision)
+    assert beliefs[1].tolist() == [0.25] * 4 + [0.0] * 3
+    assert not beliefs[2].any()
     rows = np.column_stack([NUMBERS.normal(size=(30, N_FEATURES + 3)), np.zeros(30)])
     weights, values = NUMBERS.uniform(0.5, 2.0, 30), NUMBERS.normal(size=30)
     for row, weight, value in zip(rows, weights, values, strict=True):
         learn_relevance(model, Draw(0, 0, 0), 0, row, False, weight, weight * value, gain)
     known = rows[:, :-1]
-    matrix = np.diag(precision) + (known.T * weights) @ known
-    assert np.allclose(np.linalg.inv(matrix), model.covariance[:-1, :-1])
-    for belief, found in zip(beliefs, model.weights_by_prior, strict=True):
-        right = precision * belief + (known.T * weights) @ values
-        assert np.allclose(np.linalg.solve(matrix, right), found[:-1])
+    for ridge, covariance, priors in zip(
+        (20.0, 4.0), model.covariances, ((0, 1), (2,)), strict=True
+    ):
+        precision = np.append(np.full(N_FEATURES, ridge), [1.0, 1.0, 10.0])
+        matrix = np.diag(precision) + (known.T * weights) @ known
+        assert np.allclose(np.linalg.inv(matrix), covariance[:-1, :-1])
+        for prior in priors:
+            right = precision * beliefs[prior] + (known.T * weights) @ values
+            found = model.weights_by_prior[prior, :-1]
+            assert np.allclose(np.linalg.solve(matrix, right), found)
 
 
 def test_documents_of_one_list_share_an_effect():
     """Least squares whose noise has variance one and correlation a third within a list."""
     model, gain = new_model(N_FEATURES), np.empty(N_FEATURES + 4)
     size = N_FEATURES + 3
-    matrix, right = np.linalg.inv(model.covariance[:size, :size]), np.zeros(size)
+    matrix, right = np.linalg.inv(model.covariances[1, :size, :size]), np.zeros(size)
     for _ in range(8):
         begin_list(model, Draw(0, 0, 0))
         rows, values = NUMBERS.normal(size=(3, size)), NUMBERS.normal(size=3)
@@ -204,8 +207,8 @@ def test_documents_of_one_list_share_an_effect():
         inverse = np.linalg.inv(np.full((3, 3), 1 / 3) + np.eye(3) * 2 / 3)
         matrix += rows.T @ inverse @ rows
         right += rows.T @ inverse @ values
-    assert np.allclose(np.linalg.inv(matrix), model.covariance[:size, :size])
-    assert np.allclose(np.linalg.solve(matrix, right), model.weights_by_prior[1, :size])
+    assert np.allclose(np.linalg.inv(matrix), model.covariances[1, :size, :size])
+    assert np.allclose(np.linalg.solve(matrix, right), model.weights_by_prior[2, :size])
 
 
 def test_guesses_are_as_wide_as_the_weights_are_uncertain():
@@ -218,7 +221,7 @@ def test_guesses_are_as_wide_as_the_weights_are_uncertain():
             learn_relevance(model, Draw(5, 0, round), place, row, False, 3.0, 0.0, gain)
         found.extend(model.guesses @ row)
     # The first width of a guess is half of that of the weights, and nearly all of it is gone.
-    variance = row @ model.covariance @ row
+    variance = row @ model.covariances[0] @ row
     assert np.mean(np.square(found)) == pytest.approx(variance, rel=0.15)
     assert abs(np.mean(found)) < 4.0 * math.sqrt(variance / len(found))
 
@@ -226,11 +229,11 @@ def test_guesses_are_as_wide_as_the_weights_are_uncertain():
 def test_priors_are_trusted_by_what_they_foretold():
     model = new_model(N_FEATURES)
     before = model.trust.copy()
-    assert before.tolist() == [0.0, -2.0, -2.0]
+    assert before.tolist() == [0.0, -2.5, -2.5]
     row = np.zeros(N_FEATURES + 4)
     row[N_FEATURES + COMPONENT], row[:N_FEATURES] = 4.0, [1.0, 1.0, -1.0, -1.0]
     judge_priors(model, row, 0.0)  # the first one said 1, the others 0
-    assert model.trust.tolist() == [0.0, -1.0, -1.0]
+    assert model.trust.tolist() == [0.0, -1.5, -1.5]
     for _ in range(100):
         judge_priors(model, row, 0.0)
     assert model.trust.tolist() == [-30.0, 0.0, 0.0]

@@ -45,6 +45,7 @@ from keyhole.rankers.lists.recall_model import (
     FIRST_SIGHTS,
     FREEDOM,
     N_GUESSES,
+    N_PRIORS,
     RESIDUALS,
     WITHIN,
     begin_list,
@@ -64,7 +65,6 @@ _DUE, _NEW, _MEASURED, _LEARNT = 0, 1, 2, 3
 _TIE = 1e-9
 _CURIOSITY = 0.2
 _LEAST_RATE = 0.05
-_MOST_FEATURES = 2**20
 
 
 class RecallParams(NamedTuple):
@@ -92,7 +92,7 @@ class RecallState(NamedTuple):
     values: Any
     weights_by_prior: Any
     guesses: Any
-    covariance: Any
+    covariances: Any
     trust: Any
     numbers: Any
     peak: Any
@@ -162,7 +162,7 @@ def _work(params: Any, n_items: int) -> RecallWork:
         row.view(np.uint64),
         np.empty(size),
         np.empty(size),
-        np.empty(3),
+        np.empty(N_PRIORS),
         feature_work(params.n_features, n_items),
         sort_work(n_items),
     )
@@ -251,7 +251,7 @@ def _guess_best(params: Any, state: Any, draw: Any, order: Any, work: Any) -> in
     guess = min(int(scalar(draw, draw.round, _GUESS, 0) * N_GUESSES), N_GUESSES - 1)
     left, prior = scalar(draw, draw.round, _GUESS, 1), 0
     shares_of_trust(state, work.shares)
-    while prior < 2 and left > work.shares[prior]:
+    while prior < N_PRIORS - 1 and left > work.shares[prior]:
         left -= work.shares[prior]
         prior += 1
     for index in range(work.weights.shape[0]):
@@ -421,7 +421,7 @@ class Recall(ContextualRanker):
     ) -> None:
         super().__init__(n_features, n_items, seed=seed, run=run)
         size = self.n_features + EXTRA
-        check_memory(8.0 * size * size, f"The covariance of {self.n_features} features")
+        check_memory(16.0 * size * size, f"The covariances of {self.n_features} features")
         capacity = check_integer(capacity, "`capacity` of Recall", at_least=1)
         check_memory(64.0 * capacity, f"A memory of {capacity} documents")
         column = -1
