@@ -229,11 +229,11 @@ def test_guesses_are_as_wide_as_the_weights_are_uncertain():
 def test_priors_are_trusted_by_what_they_foretold():
     model = new_model(N_FEATURES)
     before = model.trust.copy()
-    assert before.tolist() == [0.0, -2.5, -2.5]
+    assert before.tolist() == [0.0, -3.0, -3.0]
     row = np.zeros(N_FEATURES + 4)
     row[N_FEATURES + COMPONENT], row[:N_FEATURES] = 4.0, [1.0, 1.0, -1.0, -1.0]
     judge_priors(model, row, 0.0)  # the first one said 1, the others 0
-    assert model.trust.tolist() == [0.0, -1.5, -1.5]
+    assert model.trust.tolist() == [0.0, -1.0, -1.0]
     for _ in range(100):
         judge_priors(model, row, 0.0)
     assert model.trust.tolist() == [-30.0, 0.0, 0.0]

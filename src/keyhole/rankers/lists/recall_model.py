@@ -22,8 +22,8 @@ RESIDUALS, FIRST_SIGHTS, WITHIN, FREEDOM = 0, 1, 2, 3
 """Of numbers: squared errors at first sight and their count, the same of repeated sights."""
 N_PRIORS = 3
 _BY_COMPONENT, _BY_MEAN, _UNKNOWN = 0, 1, 2
-_FIRST_TRUST = 2.5
-_EVIDENCE = 2.0
+_FIRST_TRUST = 3.0
+_EVIDENCE = 4.0
 _LEAST_TRUST = -30.0
 _PRIOR_OF_COMPONENT = 0.25
 _RIDGES = (5.0, 1.0)
