@@ -26,6 +26,7 @@ from keyhole.rankers.lists.recall_memory import (
     MEAN,
     MOMENT,
     PLACES,
+    PRIOR,
     SEEN,
     WEIGHT,
     find,
@@ -336,6 +337,32 @@ def test_what_was_seen_is_remembered():
     assert np.allclose(state.values[seen, MOMENT], 2.0 * state.values[seen, WEIGHT])
 
 
+def test_only_documents_whose_scores_are_due_are_described():
+    """They are due where a document was never listed, or twice as often as when they last were."""
+    ranker, rows = Recall(N_FEATURES, N_ITEMS), NUMBERS.random((N_ITEMS, N_FEATURES))
+    for due in (True, True, False, True, False):
+        assert (prepared(ranker, rows).is_due[:N_ITEMS] == due).all()
+        ranker.update(ranker.rank(Query(N_ITEMS, rows)), 1.0)
+    remembered = prepared(ranker, rows).by_features.copy()
+    ranker.state.values[:, PRIOR] += 0.5
+    rows[4] = NUMBERS.random(N_FEATURES)
+    work = prepared(ranker, rows)
+    assert work.is_due.tolist() == [False] * 4 + [True, False]
+    others = [0, 1, 2, 3, 5]
+    assert np.allclose(work.by_features[others], remembered[others] + 0.5)
+    ranker.state.keys[:] = 0
+    whole = prepared(ranker, rows)
+    assert np.array_equal(work.features.rows[4], whole.features.rows[4])
+    assert work.by_features[4] == pytest.approx(whole.by_features[4])
+
+
+def test_ties_are_broken_at_random():
+    ranker, alike = Recall(N_FEATURES, N_ITEMS), Query(N_ITEMS, np.ones((N_ITEMS, N_FEATURES)))
+    first = [ranker.rank(alike, round=t).ranking[0] for t in range(200)]
+    assert set(first) == set(range(N_ITEMS))
+    assert ranker.best(alike) == list(range(N_ITEMS))
+
+
 def test_means_follow_what_changes():
     """After many sights of one grade the mean moves by a twentieth of the way to another."""
     ranker, query = Recall(N_FEATURES, 1), Query(1, NUMBERS.random((1, N_FEATURES)))
@@ -373,7 +400,7 @@ def mean_score(ranker, world, rounds, tell):
 TELLERS: dict[str, Any] = {
     "nothing": lambda _: None,
     "the opposite": lambda grades: 2.0 - grades,
-    "noise": lambda grades: NUMBERS.integers(3, size=len(grades)).astype(float),
+    "always the same": np.ones_like,
 }
 
 
@@ -456,4 +483,6 @@ def test_states_and_settings_that_cannot_be():
             Recall(N_FEATURES, N_ITEMS, **options)
     with pytest.raises(InvalidInput, match="KEYHOLE_MEMORY_LIMIT"):
         Recall(N_FEATURES, N_ITEMS, capacity=10**12)
+    with pytest.raises(InvalidInput, match="The covariances of 300000 features"):
+        Recall(300_000, 1)
     assert Recall(N_FEATURES, N_ITEMS, k=2).depth == 2
