@@ -88,14 +88,23 @@ def _ranker_options(ranker: str, surrogate: str | None, settings: list[str]) -> 
     return options
 
 
+def _contenders(ranker: str | None, *, papers: bool) -> list[str]:
+    """Return who learns: by default our own with the papers' algorithm, or that one alone."""
+    if ranker is not None:
+        return [ranker]
+    return ["contextual-rtopk"] if papers else ["recall", "contextual-rtopk"]
+
+
 def learn_command(
     files: Files,
     ranker: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="A name of 'keyhole list', or file.py:Class or module:Class for one of your own."
+            help="A name of 'keyhole list', or file.py:Class or module:Class for one of your own. "
+            "Default: recall, with the papers' contextual-rtopk beside it; that one alone where a "
+            "--surrogate or a --model is asked for, which recall has not."
         ),
-    ] = "contextual-rtopk",
+    ] = None,
     surrogate: Annotated[
         str | None,
         typer.Option(help="What contextual-rtopk or listnet descends: kl, squared, ranksvm, …"),
@@ -148,6 +157,8 @@ def learn_command(
     revealed, and the ranker learns. The score is the running mean over the lists as they were
     shown; beside it, that of the lists it would have shown had it never explored.
 
+        keyhole learn train.txt --top 1
+
         keyhole learn train.txt --surrogate kl --top 1 --rounds 100000 --model m.npz
 
         keyhole learn train.txt --surrogate ordinal --set surrogate.max_grade=4 --top 5
@@ -155,6 +166,7 @@ def learn_command(
         keyhole rank test.txt --model m.npz
     """
     with one_sentence():
+        ranker, *beside = _contenders(ranker, papers=surrogate is not None or model is not None)
         options = _ranker_options(ranker, surrogate, settings or [])
         if rounds is not None and passes is not None:
             raise InvalidInput("At most one of --rounds and --passes can be given.")
@@ -190,23 +202,25 @@ def learn_command(
             chosen = make_ranker(ranker, world, options, top=top, seed=seed)
             if model is not None:
                 model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
-            shown_to = least_reveal(chosen.depth, world.n_items) if top is None else Top(top)
-            with progress_bar(ranker, rounds * runs, quiet=as_json) as advance:
-                result = play(
-                    chosen, world, measure=measure,
-                    reveal=feedback_of(shown_to, label_noise, world),
-                    rounds=rounds, seed=seed, runs=runs, progress=advance,
-                )  # fmt: skip
-            if model is not None:
-                save_model(model, chosen, result.states[0], minmax=not raw)
-            record = {
-                **_record(result, queries, ranker, measure, seed, options),
-                **_after(result, change),
-            }
+            contenders = {name: make_ranker(name, world, {}, top=top, seed=seed) for name in beside}
+            records = []
+            for name, contender in {ranker: chosen, **contenders}.items():
+                shown_to = least_reveal(contender.depth, world.n_items) if top is None else Top(top)
+                with progress_bar(name, rounds * runs, quiet=as_json) as advance:
+                    result = play(
+                        contender, world, measure=measure,
+                        reveal=feedback_of(shown_to, label_noise, world),
+                        rounds=rounds, seed=seed, runs=runs, progress=advance,
+                    )  # fmt: skip
+                if model is not None:
+                    save_model(model, contender, result.states[0], minmax=not raw)
+                record = _record(result, queries, name, measure, seed)
+                records.append({**record, "options": options, **_after(result, change)})
+                options = {}
             if as_json:
-                print_json(record)
+                print_json({**records[0], "against": records[1:]})
             else:
-                _print(record)
+                _print(records)
 
 
 def _record(
@@ -215,7 +229,6 @@ def _record(
     ranker: str,
     measure: str,
     seed: int,
-    options: Any,
 ) -> Any:
     curve = zip(result.rounds, result.scores.mean(axis=0) / result.rounds, strict=True)
     return plain(
@@ -225,7 +238,6 @@ def _record(
             "average_greedy_score": result.average_greedy_score.mean,
             "curve": [[int(t), float(score)] for t, score in curve],
             "ranker": ranker,
-            "options": options,
             "measure": str(named_measure(measure)),
             "rounds": int(result.rounds[-1]),
             "runs": result.n_runs,
@@ -252,22 +264,31 @@ def _after(result: Trace, change: int | None) -> dict[str, Any]:
     return {"average_score_after": float(totals.mean()) / n_after}
 
 
-def _print(record: Any) -> None:
-    error = record["average_score_error"]
-    row = (
-        escape(record["ranker"]),
-        f"{record['rounds']:,}",
-        f"{record['average_score']:.4f}" + ("" if error is None else f" ± {error:.4f}"),
-        f"{record['average_greedy_score']:.4f}",
-    )
+def _print(records: list[Any]) -> None:
+    rows = []
+    for record in records:
+        error = record["average_score_error"]
+        rows.append(
+            (
+                escape(record["ranker"]),
+                f"{record['rounds']:,}",
+                f"{record['average_score']:.4f}" + ("" if error is None else f" ± {error:.4f}"),
+                f"{record['average_greedy_score']:.4f}",
+            )
+        )
+    first = records[0]
     show_table(
-        escape(record["measure"]),
+        escape(first["measure"]),
         ("ranker", "rounds>", "average score>", "without exploring>"),
-        [row],
+        rows,
     )
-    if record.get("average_score_after") is not None:
-        say(f"After labels were permuted: {record['average_score_after']:.4f}.")
+    for record in records:
+        if record.get("average_score_after") is not None:
+            say(
+                f"{record['ranker']}, after labels were permuted: "
+                f"{record['average_score_after']:.4f}."
+            )
     say(
-        f"{record['queries']} queries, {record['documents']} documents, {record['features']} "
-        f"features; {record['dropped_queries']} queries without a relevant document left out."
+        f"{first['queries']} queries, {first['documents']} documents, {first['features']} "
+        f"features; {first['dropped_queries']} queries without a relevant document left out."
     )

@@ -12,7 +12,7 @@ from keyhole.errors import InvalidInput, check_integer
 from keyhole.kernels.checking import all_finite
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import scalar, uniforms
-from keyhole.kernels.sorting import sort_descending
+from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
 from keyhole.kernels.vectors import linear_scores
 from keyhole.limits import check_memory
 from keyhole.rankers.fixed.lifting import value_table
@@ -20,9 +20,10 @@ from keyhole.rankers.lists.base import ContextualRanker
 from keyhole.rankers.lists.recall_features import (
     EXTRA,
     FeatureWork,
-    build,
+    describe,
     feature_work,
     learn_component,
+    measure_columns,
 )
 from keyhole.rankers.lists.recall_memory import (
     LAST,
@@ -44,6 +45,7 @@ from keyhole.rankers.lists.recall_model import (
     FIRST_SIGHTS,
     FREEDOM,
     N_GUESSES,
+    N_PRIORS,
     RESIDUALS,
     WITHIN,
     begin_list,
@@ -59,11 +61,10 @@ from keyhole.rankers.lists.recall_model import (
 from keyhole.rankers.lists.recall_value import choose_looks, drops, put_on_top
 
 _TIES, _GUESS = 0, 1
-_BUILT, _NEW = 0, 1
+_DUE, _NEW, _MEASURED, _LEARNT = 0, 1, 2, 3
 _TIE = 1e-9
 _CURIOSITY = 0.2
 _LEAST_RATE = 0.05
-_MOST_FEATURES = 2**20
 
 
 class RecallParams(NamedTuple):
@@ -91,7 +92,7 @@ class RecallState(NamedTuple):
     values: Any
     weights_by_prior: Any
     guesses: Any
-    covariance: Any
+    covariances: Any
     trust: Any
     numbers: Any
     peak: Any
@@ -117,12 +118,14 @@ class RecallWork(NamedTuple):
     order: Any
     chosen: Any
     is_chosen: Any
+    is_due: Any
     row: Any
     bits: Any
     weights: Any
     gain: Any
     shares: Any
     features: FeatureWork
+    sort: SortWork
 
 
 def _init(params: Any, n_items: int, n_features: int) -> RecallState:
@@ -140,7 +143,7 @@ def _init(params: Any, n_items: int, n_features: int) -> RecallState:
 def _work(params: Any, n_items: int) -> RecallWork:
     row, size = np.zeros(params.n_features), params.n_features + EXTRA
     return RecallWork(
-        np.zeros(2, np.int64),
+        np.zeros(4, np.int64),
         np.zeros(n_items, np.uint64),
         np.empty(n_items),
         np.empty(n_items),
@@ -154,56 +157,82 @@ def _work(params: Any, n_items: int) -> RecallWork:
         np.empty(n_items, np.int64),
         np.empty(n_items, np.int64),
         np.zeros(n_items, np.bool_),
+        np.zeros(n_items, np.bool_),
         row,
         row.view(np.uint64),
         np.empty(size),
         np.empty(size),
-        np.empty(3),
+        np.empty(N_PRIORS),
         feature_work(params.n_features, n_items),
+        sort_work(n_items),
     )
 
 
 @rare_kernel
 def _look_up(params: Any, state: Any, features: Any, work: Any) -> None:
-    """Find what is remembered of the documents of a list, and whether their scores are due."""
-    n_items, n_new, due = features.shape[0], 0, False
+    """Find what is remembered of the documents of a list, and whose scores are due.
+
+    Scores by features are worked out anew whenever a document was listed twice as often.
+    """
+    n_items, n_new, n_due = features.shape[0], 0, 0
     for item in range(n_items):
-        hashed = hash_row(features, item, params.id_column, params.factors, work.row, work.bits)
+        hashed = hash_row(features[item], params.id_column, params.factors, work.row, work.bits)
         work.hashes[item] = hashed
         place = find(state, hashed)
-        if place < 0:
+        times = 0
+        if place >= 0:
+            times = state.counts[place, LISTED]
+            work.seen[item], work.listed[item] = state.counts[place, SEEN], times
+            work.means[item] = state.values[place, MEAN]
+            work.by_features[item] = state.values[place, PRIOR]
+        else:
             work.seen[item] = work.listed[item] = work.means[item] = 0.0
-            n_new, due = n_new + 1, True
-            continue
-        times = state.counts[place, LISTED]
-        # Scores by features are worked out anew whenever a document was listed twice as often.
-        due = due or (times & (times + 1)) == 0
-        work.seen[item], work.listed[item] = state.counts[place, SEEN], times
-        work.means[item] = state.values[place, MEAN]
-        work.by_features[item] = state.values[place, PRIOR]
-    work.header[_BUILT] = 1 if due else 0
+            n_new += 1
+        work.is_due[item] = (times & (times + 1)) == 0
+        n_due += 1 if work.is_due[item] else 0
     work.header[_NEW] = 1 if 2 * n_new >= n_items else 0
+    if work.header[_NEW] == 1:  # all of a new list is looked at
+        n_due = n_items
+        for item in range(n_items):
+            work.is_due[item] = True
+    work.header[_DUE] = n_due
+    work.header[_MEASURED] = work.header[_LEARNT] = 0
+
+
+@kernel
+def _measure(params: Any, state: Any, features: Any, work: Any) -> None:
+    """Measure the columns of a list, once."""
+    if work.header[_MEASURED] == 0:
+        measure_columns(features, work.hashes, params.id_column, state, work.features)
+        work.header[_MEASURED] = 1
 
 
 @rare_kernel
 def _score_features(params: Any, state: Any, features: Any, work: Any) -> None:
-    """Score the documents of a list by their features, which are left in the scratch memory."""
+    """Score the documents that are due by their features, left in the scratch memory."""
     n_items = features.shape[0]
-    build(features, work.hashes, params.id_column, state, work.features)
+    _measure(params, state, features, work)
     mix_weights(state, work.shares, work.weights)
-    _scores_by(work.weights, n_items, work, work.by_features)
+    if work.header[_DUE] == n_items:
+        describe(features, 0, n_items, state, work.features)
+        _scores_by(work.weights, 0, n_items, work, work.by_features)
+        return
+    for item in range(n_items):
+        if work.is_due[item]:
+            describe(features, item, item + 1, state, work.features)
+            _scores_by(work.weights, item, item + 1, work, work.by_features)
 
 
 @kernel
-def _scores_by(weights: Any, n_items: int, work: Any, out: Any) -> None:
-    rows = work.features.rows[:n_items]
-    linear_scores(rows, weights, work.features.rounded, rows[:0], out)
+def _scores_by(weights: Any, first: int, end: int, work: Any, out: Any) -> None:
+    rows = work.features.rows[first:end]
+    linear_scores(rows, weights, work.features.rounded, rows[:0], out[first:end])
 
 
 @kernel
 def _prepare(params: Any, state: Any, features: Any, upcoming: Any, work: Any) -> None:
     _look_up(params, state, features, work)
-    if work.header[_BUILT] == 1:
+    if work.header[_DUE] > 0:
         _score_features(params, state, features, work)
     _, noise, lasting = variances(state)
     ratio = noise / lasting
@@ -222,13 +251,13 @@ def _guess_best(params: Any, state: Any, draw: Any, order: Any, work: Any) -> in
     guess = min(int(scalar(draw, draw.round, _GUESS, 0) * N_GUESSES), N_GUESSES - 1)
     left, prior = scalar(draw, draw.round, _GUESS, 1), 0
     shares_of_trust(state, work.shares)
-    while prior < 2 and left > work.shares[prior]:
+    while prior < N_PRIORS - 1 and left > work.shares[prior]:
         left -= work.shares[prior]
         prior += 1
     for index in range(work.weights.shape[0]):
         own = state.weights_by_prior[prior, index]
         work.weights[index] = own + _CURIOSITY * state.guesses[guess, index]
-    _scores_by(work.weights, n_items, work, work.values)
+    _scores_by(work.weights, 0, n_items, work, work.values)
     best = params.k - 1
     for position in range(params.k, n_items):
         if work.values[order[position]] > work.values[order[best]]:
@@ -245,7 +274,7 @@ def _rank(
     uniforms(draw, _TIES, keys)
     for item in range(n_items):
         keys[item] = work.scores[item] + _TIE * keys[item]
-    sort_descending(keys, order, work.features.sort)
+    sort_descending(keys, order, work.sort)
     n_chosen = 0
     if n_items > params.k:
         if work.header[_NEW] == 1:
@@ -260,7 +289,7 @@ def _rank(
 
 @kernel
 def _greedy(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
-    sort_descending(work.scores[: out.shape[0]], out, work.features.sort)
+    sort_descending(work.scores[: out.shape[0]], out, work.sort)
 
 
 @rare_kernel
@@ -287,9 +316,10 @@ def _learn_one(params: Any, state: Any, seen: Any, position: int, several: bool,
     more = max(count * (1.0 + ratio) / (count + ratio) - weight, 0.0)
     change = (weight + more) * mean - moment
     if not is_negligible(more, change):
-        if work.header[_BUILT] == 0:
-            _score_features(params, state, seen.features, work)
-            work.header[_BUILT] = 1
+        if not work.is_due[item]:
+            _measure(params, state, seen.features, work)
+            describe(seen.features, item, item + 1, state, work.features)
+        work.header[_LEARNT] = 1
         row = work.features.rows[item]
         if count == 1.0:
             judge_priors(state, row, relevance)
@@ -330,7 +360,9 @@ def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
         learn_component(n_items, state, work.features)
     if not (all_finite(work.by_features[:n_items]) and all_finite(work.learnt.reshape(-1))):
         state.numbers[RESIDUALS] = np.inf
-    if is_finite(state):  # otherwise the update is refused, and must leave no trace
+    if is_finite(
+        state, work.header[_LEARNT] == 1
+    ):  # otherwise the update is refused, and must leave no trace
         _remember(state, seen, k, work)
 
 
@@ -389,7 +421,7 @@ class Recall(ContextualRanker):
     ) -> None:
         super().__init__(n_features, n_items, seed=seed, run=run)
         size = self.n_features + EXTRA
-        check_memory(8.0 * size * size, f"The covariance of {self.n_features} features")
+        check_memory(16.0 * size * size, f"The covariances of {self.n_features} features")
         capacity = check_integer(capacity, "`capacity` of Recall", at_least=1)
         check_memory(64.0 * capacity, f"A memory of {capacity} documents")
         column = -1

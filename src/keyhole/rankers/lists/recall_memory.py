@@ -21,6 +21,7 @@ MEAN, WEIGHT, MOMENT, PRIOR = 0, 1, 2, 3
 """Of values: mean relevance, what the weights have learnt of it, and its score by features."""
 _KEY_BITS = np.uint64(2**47 - 1)
 _HALF = np.uint64(32)
+_ONE = np.uint64(1)
 
 
 class Memory(NamedTuple):
@@ -46,24 +47,22 @@ def multipliers(n_features: int) -> Any:
 
 
 @kernel
-def hash_row(features: Any, item: int, column: int, factors: Any, row: Any, bits: Any) -> Any:
+def hash_row(numbers: Any, column: int, factors: Any, row: Any, bits: Any) -> Any:
     """Return the hash of a document; ``bits`` are those of the numbers in ``row``."""
-    first, end = 0, factors.shape[0]
+    for index in range(factors.shape[0]):
+        row[index] = numbers[index] + 0.0  # there is but one zero
     if column >= 0:
-        first, end = column, column + 1
-    for index in range(first, end):
-        row[index] = features[item, index] + 0.0  # there is but one zero
+        return mix((bits[column] ^ (bits[column] >> _HALF)) * factors[column])
     total = np.uint64(0)
-    for index in range(first, end):
-        word = bits[index]
-        total += (word ^ (word >> _HALF)) * factors[index]
+    for index in range(factors.shape[0]):
+        total += (bits[index] ^ (bits[index] >> _HALF)) * factors[index]
     return mix(total)
 
 
 @kernel
 def key_of(hashed: Any) -> int:
     """Return the key of a document, which is never 0."""
-    return max(np.int64(hashed & _KEY_BITS), 1)
+    return int(np.int64((hashed & _KEY_BITS) | _ONE))
 
 
 @kernel
@@ -79,7 +78,7 @@ def find(memory: Any, hashed: Any) -> int:
 @kernel
 def _first_place(memory: Any, hashed: Any) -> int:
     n_sets = np.uint64(memory.keys.shape[0] // PLACES)
-    return np.int64(((hashed >> _HALF) * n_sets) >> _HALF) * PLACES
+    return int(np.int64(((hashed >> _HALF) * n_sets) >> _HALF)) * PLACES
 
 
 @kernel

@@ -1,9 +1,10 @@
 """Relevance by features: least squares with three priors, and guesses to explore by.
 
 Three vectors of weights begin with different beliefs: that the principal component of the features
-is good, that nothing is known, and that more of any feature is good. They learn by one covariance,
-and each is trusted by how well it has foretold relevance that was seen for the first time. Four
-more vectors are drawn around them, as wide as the weights are uncertain.
+is good, that more of any feature is good, or that nothing is known. Those that believe something
+are held to it by a ridge that is five times that of the last one. Each is trusted by how well it
+has foretold relevance that was seen for the first time. Four more vectors are drawn around them, as
+wide as the weights are uncertain.
 """
 
 import math
@@ -19,12 +20,14 @@ from keyhole.rankers.lists.recall_features import COMPONENT, CONSTANT, EXTRA, LE
 N_GUESSES = 4
 RESIDUALS, FIRST_SIGHTS, WITHIN, FREEDOM = 0, 1, 2, 3
 """Of numbers: squared errors at first sight and their count, the same of repeated sights."""
-_BY_COMPONENT, _UNKNOWN, _BY_MEAN = 0, 1, 2
-_FIRST_TRUST = 2.0
-_EVIDENCE = 2.0
+N_PRIORS = 3
+_BY_COMPONENT, _BY_MEAN, _UNKNOWN = 0, 1, 2
+_FIRST_TRUST = 3.0
+_EVIDENCE = 4.0
 _LEAST_TRUST = -30.0
 _PRIOR_OF_COMPONENT = 0.25
-_RIDGE = 5.0
+_RIDGES = (5.0, 1.0)
+_RIDGE_OF = (0, 0, 1)
 _RIDGE_OF_COMPONENT = 10.0
 _FIRST_WIDTH = 0.5
 _LIST_EFFECT = 0.5
@@ -34,14 +37,15 @@ _NOISE_OF_GUESSES, _NOISE_OF_LIST = 2, 3
 
 
 class Model(NamedTuple):
-    """Weights by prior, guesses around them, their covariance, and how far each prior is trusted.
+    """Weights by prior, guesses around them, their covariances, and how far each prior is trusted.
 
+    There is a covariance of those that believe something, and one of that which does not.
     ``trust`` are logarithms; ``numbers`` are what the variances are worked out of.
     """
 
     weights_by_prior: Any
     guesses: Any
-    covariance: Any
+    covariances: Any
     trust: Any
     numbers: Any
 
@@ -49,21 +53,21 @@ class Model(NamedTuple):
 def new_model(n_features: int) -> Model:
     """Return the model that has seen nothing."""
     size = n_features + EXTRA
-    precision = np.full(size, _RIDGE * n_features)
-    precision[n_features + LENGTH] = precision[n_features + CONSTANT] = 1.0
-    precision[n_features + COMPONENT] = _RIDGE_OF_COMPONENT
-    variance = 1.0 / precision
-    variance[n_features + OF_LIST] = 0.0
-    weights = np.zeros((3, size))
+    variance = np.empty((2, size))
+    variance[:, :n_features] = 1.0 / (np.array(_RIDGES)[:, np.newaxis] * n_features)
+    variance[:, n_features + LENGTH] = variance[:, n_features + CONSTANT] = 1.0
+    variance[:, n_features + COMPONENT] = 1.0 / _RIDGE_OF_COMPONENT
+    variance[:, n_features + OF_LIST] = 0.0
+    weights = np.zeros((N_PRIORS, size))
     weights[_BY_COMPONENT, n_features + COMPONENT] = _PRIOR_OF_COMPONENT
     weights[_BY_MEAN, :n_features] = 1.0 / n_features
-    trust = np.zeros(3)
-    trust[_UNKNOWN] = trust[_BY_MEAN] = -_FIRST_TRUST
+    trust = np.full(N_PRIORS, -_FIRST_TRUST)
+    trust[_BY_COMPONENT] = 0.0
     noise = np.random.default_rng(0).standard_normal((N_GUESSES, size))
     return Model(
         weights,
-        _FIRST_WIDTH * noise * np.sqrt(variance),
-        np.diag(variance),
+        _FIRST_WIDTH * noise * np.sqrt(variance[0]),
+        np.array([np.diag(each) for each in variance]),
         trust,
         np.array([1.0, 1.0, 0.0, 0.0]),
     )
@@ -82,10 +86,10 @@ def variances(model: Any) -> tuple[float, float, float]:
 def shares_of_trust(model: Any, out: Any) -> None:
     """Fill ``out`` with the share of each prior; the largest trust is 0."""
     total = 0.0
-    for prior in range(3):
+    for prior in range(N_PRIORS):
         out[prior] = math.exp(model.trust[prior])
         total += out[prior]
-    for prior in range(3):
+    for prior in range(N_PRIORS):
         out[prior] /= total
 
 
@@ -95,7 +99,7 @@ def mix_weights(model: Any, shares: Any, out: Any) -> None:
     shares_of_trust(model, shares)
     for index in range(out.shape[0]):
         out[index] = 0.0
-    for prior in range(3):
+    for prior in range(N_PRIORS):
         for index in range(out.shape[0]):
             out[index] += shares[prior] * model.weights_by_prior[prior, index]
 
@@ -118,13 +122,15 @@ def normal(draw: Any, use: int, index: int) -> float:
 @rare_kernel
 def begin_list(model: Any, draw: Any) -> None:
     """Forget the effect of the list before: what documents of one list have in common."""
-    size = model.covariance.shape[0]
+    size = model.guesses.shape[1]
     effect = size - EXTRA + OF_LIST
     variance = _LIST_EFFECT / (1.0 + _LIST_EFFECT)
-    for index in range(size):
-        model.covariance[index, effect] = model.covariance[effect, index] = 0.0
-    model.covariance[effect, effect] = variance
-    for prior in range(3):
+    for ridge in range(2):
+        covariance = model.covariances[ridge]
+        for index in range(size):
+            covariance[index, effect] = covariance[effect, index] = 0.0
+        covariance[effect, effect] = variance
+    for prior in range(N_PRIORS):
         model.weights_by_prior[prior, effect] = 0.0
     for guess in range(N_GUESSES):
         model.guesses[guess, effect] = math.sqrt(variance) * normal(draw, _NOISE_OF_LIST, guess)
@@ -136,12 +142,33 @@ def judge_priors(model: Any, row: Any, relevance: float) -> None:
     numbers, trust = model.numbers, model.trust
     scale = _EVIDENCE * numbers[FIRST_SIGHTS] / (2.0 * numbers[RESIDUALS])
     best = -math.inf
-    for prior in range(3):
+    for prior in range(N_PRIORS):
         error = relevance - _product(row, model.weights_by_prior[prior])
         trust[prior] -= scale * error * error
         best = max(best, trust[prior])
-    for prior in range(3):
+    for prior in range(N_PRIORS):
         trust[prior] = max(trust[prior] - best, _LEAST_TRUST)
+
+
+@kernel
+def _gain_of(covariance: Any, row: Any, weight: float, gain: Any) -> float:
+    """Fill ``gain`` with covariance times row, and return the share of an error to learn."""
+    for index in range(row.shape[0]):
+        gain[index] = 0.0
+    for other in range(row.shape[0]):
+        factor, line = row[other], covariance[other]
+        for index in range(row.shape[0]):
+            gain[index] += factor * line[index]
+    return 1.0 / (1.0 + weight * max(_product(row, gain), 0.0))
+
+
+@kernel
+def _step_towards(
+    moment: float, weight: float, row: Any, share: float, gain: Any, weights: Any
+) -> None:
+    step = share * (moment - weight * _product(row, weights))
+    for index in range(weights.shape[0]):
+        weights[index] += step * gain[index]
 
 
 @rare_kernel
@@ -157,32 +184,21 @@ def learn_relevance(
     if several:  # a part of the noise is the effect of the list
         row[size - EXTRA + OF_LIST] = 1.0
         weight, moment = weight * (1.0 + _LIST_EFFECT), moment * (1.0 + _LIST_EFFECT)
-    for index in range(size):
-        gain[index] = 0.0
-    for other in range(size):
-        factor, line = row[other], model.covariance[other]
-        for index in range(size):
-            gain[index] += factor * line[index]
-    share = 1.0 / (1.0 + weight * max(_product(row, gain), 0.0))
-    for prior in range(3):
-        weights = model.weights_by_prior[prior]
-        step = share * (moment - weight * _product(row, weights))
-        for index in range(size):
-            weights[index] += step * gain[index]
-    if weight > 0.0:
-        total = variances(model)[0]
-        for guess in range(N_GUESSES):
-            noise = math.sqrt(total / weight) * normal(
-                draw, _NOISE_OF_GUESSES, place * N_GUESSES + guess
-            )
-            weights = model.guesses[guess]
-            step = share * weight * (noise - _product(row, weights))
+    for ridge in range(2):
+        covariance = model.covariances[ridge]
+        share = _gain_of(covariance, row, weight, gain)
+        for prior in range(N_PRIORS):
+            if _RIDGE_OF[prior] == ridge:
+                _step_towards(moment, weight, row, share, gain, model.weights_by_prior[prior])
+        if ridge == 0 and weight > 0.0:
+            width = math.sqrt(weight * variances(model)[0])
+            for guess in range(N_GUESSES):
+                noise = width * normal(draw, _NOISE_OF_GUESSES, place * N_GUESSES + guess)
+                _step_towards(noise, weight, row, share, gain, model.guesses[guess])
+        for other in range(size):
+            factor, line = share * weight * gain[other], covariance[other]
             for index in range(size):
-                weights[index] += step * gain[index]
-    for other in range(size):
-        factor, line = share * weight * gain[other], model.covariance[other]
-        for index in range(size):
-            line[index] -= factor * gain[index]
+                line[index] -= factor * gain[index]
     row[size - EXTRA + OF_LIST] = 0.0
 
 
@@ -193,15 +209,15 @@ def is_negligible(weight: float, moment: float) -> bool:
 
 
 @rare_kernel
-def is_finite(model: Any) -> bool:
-    """Return whether the model can be used."""
-    for other in range(model.covariance.shape[0]):
-        if not all_finite(model.covariance[other]):
-            return False
-    for prior in range(3):
-        if not all_finite(model.weights_by_prior[prior]):
-            return False
-    for guess in range(N_GUESSES):
-        if not all_finite(model.guesses[guess]):
-            return False
-    return bool(all_finite(model.trust) and all_finite(model.numbers))
+def is_finite(model: Any, has_learnt: bool) -> bool:
+    """Return whether the model can be used; where it has learnt nothing, numbers alone changed."""
+    n_bad = 0 if all_finite(model.trust) and all_finite(model.numbers) else 1
+    if has_learnt:
+        for ridge in range(2):
+            for other in range(model.guesses.shape[1]):
+                n_bad += 0 if all_finite(model.covariances[ridge, other]) else 1
+        for prior in range(N_PRIORS):
+            n_bad += 0 if all_finite(model.weights_by_prior[prior]) else 1
+        for guess in range(N_GUESSES):
+            n_bad += 0 if all_finite(model.guesses[guess]) else 1
+    return n_bad == 0
