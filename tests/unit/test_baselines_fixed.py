@@ -298,6 +298,19 @@ def test_pege2_explores_less_where_gaps_are_certain_and_as_pege_does_where_items
     assert explored(PEGE2(4, measure="Precision@2"), tied) == 0
 
 
+@pytest.mark.parametrize(("round", "phase"), [(0, 1), (2 + 2, 2)])
+@pytest.mark.parametrize(("factor", "explores"), [(0.99, True), (1.01, False)])
+def test_pege2_is_certain_where_intervals_do_not_meet(round, phase, factor, explores):
+    """Phase 2 begins after one pass of two lists and two greedy ones."""
+    n = np.array([100.0, 50.0])
+    radius = np.sqrt(math.log(2 * 2 * 4**phase) / (2 * n)) + 1 / (n + 2)
+    means = 0.5 + factor * radius.sum() / 2 * np.array([1.0, -1.0])
+    ranker = PEGE2(2)
+    known = {"counts": n, "sums": means * (n + 2) - 1}
+    ranker.load_state_dict({**ranker.state_dict(), **known})
+    assert ranker.rank(round=round).explored == explores
+
+
 # ------------------------------------------------------------------ learning
 
 CROWD = np.random.default_rng(3).random((700, 6)) < np.array([0.1, 0.85, 0.1, 0.1, 0.1, 0.9])
