@@ -1,5 +1,7 @@
 """Games of rising horizons: what is played at each, and how their rates are judged."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -112,7 +114,7 @@ def test_bounds_are_lines():
 
 
 def test_the_study_has_a_claim_for_every_curve():
-    study = find_study("rates")
+    study: Any = find_study("rates")
     rated = [
         label
         for claim in study.claims
