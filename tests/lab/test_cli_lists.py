@@ -150,7 +150,7 @@ def test_what_learns_nothing_has_no_model(letor, tmp_path):
     model = tmp_path / "model.npz"
     result = run("learn", letor, "--ranker", "random-lists", "--model", model, code=2)
     assert (
-        "RandomLists learns no scorer of single documents, so it has no model to save."
+        "RandomLists learns nothing, so it has no model to save."
         in result.stderr
     )
     assert not model.exists()

@@ -13,6 +13,7 @@ from keyhole.game import play
 from keyhole.kernels.draw import Draw
 from keyhole.measures import measure
 from keyhole.rankers.lists import RandomLists, Recall
+from keyhole.rankers.lists.models import model_arrays
 from keyhole.rankers.lists.recall_features import (
     COMPONENT,
     CONSTANT,
@@ -485,4 +486,7 @@ def test_states_and_settings_that_cannot_be():
         Recall(N_FEATURES, N_ITEMS, capacity=10**12)
     with pytest.raises(InvalidInput, match="The covariances of 300000 features"):
         Recall(300_000, 1)
-    assert Recall(N_FEATURES, N_ITEMS, k=2).depth == 2
+    ranker = Recall(N_FEATURES, N_ITEMS, k=2)
+    assert ranker.depth == 2
+    with pytest.raises(InvalidInput, match="Recall scores whole lists, so it has no model"):
+        model_arrays(ranker, ranker.state._asdict())

@@ -37,9 +37,8 @@ def model_arrays(ranker: Ranker, state: dict[str, Any]) -> dict[str, NDArray[Any
             "gamma": np.array(ranker.params.similarity.gamma),
             "degree": np.array(ranker.params.similarity.degree),
         }
-    raise InvalidInput(
-        f"{type(ranker).__name__} learns no scorer of single documents, so it has no model to save."
-    )
+    why = "scores whole lists" if ranker.depth else "learns nothing"
+    raise InvalidInput(f"{type(ranker).__name__} {why}, so it has no model to save.")
 
 
 def save_model(path: Path, ranker: Ranker, state: dict[str, Any], minmax: bool) -> None:

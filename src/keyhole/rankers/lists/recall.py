@@ -168,7 +168,7 @@ def _work(params: Any, n_items: int) -> RecallWork:
     )
 
 
-@rare_kernel
+@kernel
 def _look_up(params: Any, state: Any, features: Any, work: Any) -> None:
     """Find what is remembered of the documents of a list, and whose scores are due.
 
@@ -292,7 +292,7 @@ def _greedy(params: Any, state: Any, features: Any, out: Any, work: Any) -> None
     sort_descending(work.scores[: out.shape[0]], out, work.sort)
 
 
-@rare_kernel
+@kernel
 def _learn_one(params: Any, state: Any, seen: Any, position: int, several: bool, work: Any) -> None:
     """Learn the relevance of one document; what to remember of it is left in ``learnt``."""
     item, numbers = seen.ranking[position], state.numbers
@@ -328,7 +328,7 @@ def _learn_one(params: Any, state: Any, seen: Any, position: int, several: bool,
     known[SEEN], known[MEAN + 1], known[WEIGHT + 1], known[MOMENT + 1] = count, mean, weight, moment
 
 
-@rare_kernel
+@kernel
 def _remember(state: Any, seen: Any, k: int, work: Any) -> None:
     """Write down that documents were listed, and what was seen of the first k."""
     clock = state.clock[0]
@@ -348,6 +348,19 @@ def _remember(state: Any, seen: Any, k: int, work: Any) -> None:
 
 
 @kernel
+def _is_usable(state: Any, n_items: int, k: int, work: Any) -> bool:
+    """Return whether all that was learnt from a list is finite."""
+    usable = all_finite(work.by_features[:n_items]) and all_finite(state.numbers)
+    for position in range(k):
+        usable = usable and all_finite(work.learnt[position])
+    if work.header[_NEW] == 1:
+        usable = usable and all_finite(state.component)
+    if work.header[_LEARNT] == 1:
+        usable = usable and is_finite(state)
+    return usable
+
+
+@kernel
 def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
     n_items = seen.ranking.shape[0]
     k = min(params.k, n_items)
@@ -358,12 +371,10 @@ def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
         _learn_one(params, state, seen, position, k > 1, work)
     if work.header[_NEW] == 1:
         learn_component(n_items, state, work.features)
-    if not (all_finite(work.by_features[:n_items]) and all_finite(work.learnt.reshape(-1))):
-        state.numbers[RESIDUALS] = np.inf
-    if is_finite(
-        state, work.header[_LEARNT] == 1
-    ):  # otherwise the update is refused, and must leave no trace
+    if _is_usable(state, n_items, k, work):
         _remember(state, seen, k, work)
+    else:  # so that the update is refused, which must leave no trace in the memory
+        state.numbers[RESIDUALS] = np.inf
 
 
 class Recall(ContextualRanker):

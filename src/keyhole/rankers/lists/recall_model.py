@@ -106,10 +106,17 @@ def mix_weights(model: Any, shares: Any, out: Any) -> None:
 
 @kernel
 def _product(left: Any, right: Any) -> float:
-    total = 0.0
-    for index in range(left.shape[0]):
-        total += left[index] * right[index]
-    return total
+    """Return a scalar product, in four sums that do not wait for each other."""
+    n_whole = left.shape[0] - left.shape[0] % 4
+    sum_0 = sum_1 = sum_2 = sum_3 = 0.0
+    for index in range(0, n_whole, 4):
+        sum_0 += left[index] * right[index]
+        sum_1 += left[index + 1] * right[index + 1]
+        sum_2 += left[index + 2] * right[index + 2]
+        sum_3 += left[index + 3] * right[index + 3]
+    for index in range(n_whole, left.shape[0]):
+        sum_0 += left[index] * right[index]
+    return (sum_0 + sum_1) + (sum_2 + sum_3)
 
 
 @kernel
@@ -152,13 +159,25 @@ def judge_priors(model: Any, row: Any, relevance: float) -> None:
 
 @kernel
 def _gain_of(covariance: Any, row: Any, weight: float, gain: Any) -> float:
-    """Fill ``gain`` with covariance times row, and return the share of an error to learn."""
-    for index in range(row.shape[0]):
+    """Fill ``gain`` with covariance times row, and return the share of an error to learn.
+
+    Four lines of the covariance are added up at a time, so that sums stay in registers.
+    """
+    size = row.shape[0]
+    n_whole = size - size % 4
+    for index in range(size):
         gain[index] = 0.0
-    for other in range(row.shape[0]):
-        factor, line = row[other], covariance[other]
-        for index in range(row.shape[0]):
-            gain[index] += factor * line[index]
+    for other in range(0, n_whole, 4):
+        part_0, part_1, part_2, part_3 = row[other], row[other + 1], row[other + 2], row[other + 3]
+        line_0, line_1 = covariance[other], covariance[other + 1]
+        line_2, line_3 = covariance[other + 2], covariance[other + 3]
+        for index in range(size):
+            gain[index] += (part_0 * line_0[index] + part_1 * line_1[index]) + (
+                part_2 * line_2[index] + part_3 * line_3[index]
+            )
+    for other in range(n_whole, size):
+        for index in range(size):
+            gain[index] += row[other] * covariance[other, index]
     return 1.0 / (1.0 + weight * max(_product(row, gain), 0.0))
 
 
@@ -209,15 +228,8 @@ def is_negligible(weight: float, moment: float) -> bool:
 
 
 @rare_kernel
-def is_finite(model: Any, has_learnt: bool) -> bool:
-    """Return whether the model can be used; where it has learnt nothing, numbers alone changed."""
-    n_bad = 0 if all_finite(model.trust) and all_finite(model.numbers) else 1
-    if has_learnt:
-        for ridge in range(2):
-            for other in range(model.guesses.shape[1]):
-                n_bad += 0 if all_finite(model.covariances[ridge, other]) else 1
-        for prior in range(N_PRIORS):
-            n_bad += 0 if all_finite(model.weights_by_prior[prior]) else 1
-        for guess in range(N_GUESSES):
-            n_bad += 0 if all_finite(model.guesses[guess]) else 1
-    return n_bad == 0
+def is_finite(model: Any) -> bool:
+    """Return whether weights, guesses and covariances can be used."""
+    weights, guesses = model.weights_by_prior.reshape(-1), model.guesses.reshape(-1)
+    known = all_finite(model.trust) and all_finite(weights) and all_finite(guesses)
+    return bool(known and all_finite(model.covariances.reshape(-1)))

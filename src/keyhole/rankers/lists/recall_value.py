@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.kernels.compiled import kernel, rare_kernel
+from keyhole.kernels.compiled import kernel
 
 CUTOFF = 10
 """Positions that count: the discounts are those of DCG@10."""
@@ -49,7 +49,7 @@ def _price(position: int, top: int, params: Any, ordered: Any) -> float:
     return price
 
 
-@rare_kernel
+@kernel
 def choose_looks(params: Any, variances: Any, order: Any, work: Any) -> int:
     """Choose the positions, of k or below, whose documents are worth a look.
 
