@@ -38,6 +38,7 @@ def _of(base):
     [
         ("rankers.md", [*_of(FixedListRanker), *SUBROUTINES, *options_of(RANKERS["rtopk"])]),
         ("contextual.md", _of(ContextualRanker)),
+        ("compare.md", list(RANKERS)),
         ("measures.md", list(MEASURES)),
         ("worlds.md", list(WORLDS)),
         ("reveals.md", list(REVEALS)),
