@@ -63,8 +63,14 @@ COMMANDS = {
         "--threshold --grades --missing --set --against"
     ),
     "learn lists.txt --rounds 3 --ranker random-lists": (
-        "--ranker --surrogate --top --measure --passes --seed --groups --set"
+        "--ranker --surrogate --top --measure --passes --seed --groups --set --label-noise "
+        "--permute-at"
     ),
+    "compare --rounds 3 --items 3 --runs 2 --rankers random": (
+        "--rankers --against --items --top --measure --world --seed --threshold --grades "
+        "--missing --label-noise --set"
+    ),
+    "advise DCG --items 3": "--items --top --grades --rounds --features",
     "rank lists.txt": "--model",
     "evaluate log.csv --policy uniform": (
         "--policy --baseline --confidence --bound --floor --clip --actions --seed"

@@ -9,7 +9,16 @@ from typer.testing import CliRunner
 from keyhole.bounds import blocks, ftpl
 from keyhole.cli.app import app
 from keyhole.lab import advice as module
-from keyhole.lab.advice import GUARANTEES, Guarantee, advise, as_record, most_to_lose, sentences
+from keyhole.lab.advice import (
+    GUARANTEES,
+    Guarantee,
+    _made,
+    advise,
+    as_record,
+    most_to_lose,
+    sentences,
+)
+from keyhole.rankers import RANKERS
 
 
 def run(*args):
@@ -67,6 +76,14 @@ def test_lists_with_queries_have_rankers_of_their_own():
     assert "contextual-rtopk" in names
     assert "keystone" not in [*names, *record["left_out"]]
     assert record["left_out"]["listnet"].startswith("It needs the relevance of the first 10")
+
+
+def test_a_ranker_of_lists_is_made_for_the_documents_that_are_seen():
+    record = as_record(advise("DCG", 3, 3, n_features=2))
+    assert "contextual-rtopk" in [each["ranker"] for each in record["candidates"]]
+    assert "contextual-rtopk" not in record["left_out"]
+    ranker = _made(RANKERS["contextual-rtopk"], advise("DCG", 4, 2, n_features=2).question)
+    assert ranker.depth == 2
 
 
 def test_a_better_rate_is_named_where_a_ranker_has_it(monkeypatch):

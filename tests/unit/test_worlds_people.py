@@ -67,6 +67,11 @@ def test_ratings_are_scaled_and_columns_chosen(ratings):
         read_ratings(ratings, scale=[0, float("inf")])
     with pytest.raises(InvalidInput, match="At most one of `threshold`"):
         read_ratings(ratings, scale=[0, 5], threshold=3)
+    for wrong in (7, [], "tea", ["tea", "tea"]):
+        with pytest.raises(InvalidInput, match="`columns` must be"):
+            read_ratings(ratings, columns=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="must be one of coffee"):
+        read_ratings(ratings, columns=[7])  # type: ignore[list-item]
     with pytest.raises(UnknownName, match="Did you mean 'tea'"):
         read_ratings(ratings, columns=["teas"])
 

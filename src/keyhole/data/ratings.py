@@ -90,7 +90,7 @@ def read_ratings(
     check_choice(missing, "`missing`", MISSING_RULES)
     names, numbers, lines, has_index = _read(path, Layout(delimiter, decimal, header, index))
     if columns is not None:
-        chosen = [_column(path, str(name), names) for name in columns]
+        chosen = _columns(path, columns, names)
         names, numbers = tuple(names[place] for place in chosen), numbers[:, chosen]
     gaps = np.isnan(numbers)
     if gaps.any() and missing == "error":
@@ -145,8 +145,14 @@ def _array(path: Path) -> FloatArray:
         return numbers
 
 
-def _column(path: Path, name: str, names: tuple[str, ...]) -> int:
-    return names.index(check_choice(name, f"`columns` of {path}", names))
+def _columns(path: Path, columns: Sequence[str], names: tuple[str, ...]) -> list[int]:
+    """Return where the items of some names are, or raise."""
+    if not isinstance(columns, list | tuple) or not columns:
+        raise InvalidInput(f"`columns` must be a list of names of items, got {shown(columns)}.")
+    found = [names.index(check_choice(name, f"`columns` of {path}", names)) for name in columns]
+    if len(set(found)) < len(found):
+        raise InvalidInput(f"`columns` must be different items, got {shown(columns)}.")
+    return found
 
 
 def _numbers(

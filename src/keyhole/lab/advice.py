@@ -15,6 +15,7 @@ from keyhole.files import plain
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import Classification, classify
 from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
+from keyhole.registry import options_of
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ def _why_not(name: str, question: Question) -> str | None:
 
 def _made(cls: Any, question: Question) -> Any:
     if question.n_features:
-        return cls(question.n_features, question.n_items)
+        seen = {"k": question.k} if "k" in options_of(cls) else {}
+        return cls(question.n_features, question.n_items, **seen)
     return cls(
         question.n_items, horizon=question.rounds, k=question.k, measure=question.measure,
         max_grade=question.max_grade,
