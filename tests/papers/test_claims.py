@@ -66,7 +66,7 @@ STUDIES = {
         27,
         4,
         4,
-        {"not played at the quick horizon": 23},
+        {"to compile its games takes longer than to play them": 23},
         for_anyone=(  # nobody learns
             "NDCG: whoever sees one item has linear regret",
             "NDCG: nobody loses less per round",

@@ -212,6 +212,13 @@ def test_measures_that_count_otherwise_are_refused():
     assert SemiBandit(5, measure="DCG@1").params.n_counted == 1
 
 
+def test_rates_are_scaled():
+    theory, scaled = SemiBandit(5, horizon=90), SemiBandit(5, horizon=90, rate_scale=0.05)
+    assert scaled.rate == pytest.approx(0.05 * theory.rate)
+    with pytest.raises(InvalidInput, match="`rate_scale` of SemiBandit"):
+        SemiBandit(5, rate_scale=0.0)
+
+
 def test_all_of_a_list_counted_is_no_game():
     ranker = SemiBandit(3, measure="Precision@3", k=2)
     for _ in range(5):
