@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +12,20 @@ from keyhole.errors import InvalidInput, check_integer
 from keyhole.kernels.checking import all_finite
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import scalar, uniforms
-from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
-from keyhole.kernels.vectors import linear_scores
+from keyhole.kernels.sorting import sort_descending
 from keyhole.limits import check_memory
 from keyhole.rankers.fixed.lifting import value_table
 from keyhole.rankers.lists.base import ContextualRanker
-from keyhole.rankers.lists.recall_features import (
-    EXTRA,
-    FeatureWork,
-    describe,
-    feature_work,
-    learn_component,
-    measure_columns,
+from keyhole.rankers.lists.recall_features import EXTRA, describe, learn_component
+from keyhole.rankers.lists.recall_lists import (
+    LEARNT,
+    NEW,
+    RecallParams,
+    measure_once,
+    new_state,
+    new_work,
+    prepare,
+    scores_by,
 )
 from keyhole.rankers.lists.recall_memory import (
     LAST,
@@ -37,9 +39,7 @@ from keyhole.rankers.lists.recall_memory import (
     check_memory_of,
     find,
     find_or_forget,
-    hash_row,
     multipliers,
-    new_memory,
 )
 from keyhole.rankers.lists.recall_model import (
     FIRST_SIGHTS,
@@ -53,192 +53,15 @@ from keyhole.rankers.lists.recall_model import (
     is_negligible,
     judge_priors,
     learn_relevance,
-    mix_weights,
-    new_model,
     shares_of_trust,
     variances,
 )
 from keyhole.rankers.lists.recall_value import choose_looks, drops, put_on_top
 
 _TIES, _GUESS = 0, 1
-_DUE, _NEW, _MEASURED, _LEARNT = 0, 1, 2, 3
 _TIE = 1e-9
 _CURIOSITY = 0.2
 _LEAST_RATE = 0.05
-
-
-class RecallParams(NamedTuple):
-    """Settings, and tables that follow from them."""
-
-    n_features: int
-    k: int
-    capacity: int
-    id_column: int
-    factors: Any
-    drops: Any
-    table: Any
-
-
-class RecallState(NamedTuple):
-    """What is remembered of documents, and what is known of features.
-
-    ``keys``, ``counts`` and ``values`` are a :class:`Memory`; ``weights_by_prior`` to ``numbers``
-    are a :class:`Model`; ``peak`` is the largest number of each column, ``component`` the
-    principal component with the squares of its scores and their count; ``clock`` counts lists.
-    """
-
-    keys: Any
-    counts: Any
-    values: Any
-    weights_by_prior: Any
-    guesses: Any
-    covariances: Any
-    trust: Any
-    numbers: Any
-    peak: Any
-    component: Any
-    component_squares: Any
-    clock: Any
-
-
-class RecallWork(NamedTuple):
-    """Scratch memory: by document, by position seen, and by feature."""
-
-    header: Any
-    hashes: Any
-    seen: Any
-    listed: Any
-    means: Any
-    scores: Any
-    by_features: Any
-    keys: Any
-    ordered: Any
-    values: Any
-    learnt: Any
-    order: Any
-    chosen: Any
-    is_chosen: Any
-    is_due: Any
-    row: Any
-    bits: Any
-    weights: Any
-    gain: Any
-    shares: Any
-    features: FeatureWork
-    sort: SortWork
-
-
-def _init(params: Any, n_items: int, n_features: int) -> RecallState:
-    start = np.full(n_features, 1.0 / math.sqrt(n_features))
-    return RecallState(
-        *new_memory(params.capacity),
-        *new_model(n_features),
-        np.zeros(n_features),
-        start,
-        np.ones(2),
-        np.zeros(1, np.int64),
-    )
-
-
-def _work(params: Any, n_items: int) -> RecallWork:
-    row, size = np.zeros(params.n_features), params.n_features + EXTRA
-    return RecallWork(
-        np.zeros(4, np.int64),
-        np.zeros(n_items, np.uint64),
-        np.empty(n_items),
-        np.empty(n_items),
-        np.empty(n_items),
-        np.empty(n_items),
-        np.empty(n_items),
-        np.empty(n_items),
-        np.empty(n_items),
-        np.empty(n_items),
-        np.zeros((min(params.k, n_items), 4)),
-        np.empty(n_items, np.int64),
-        np.empty(n_items, np.int64),
-        np.zeros(n_items, np.bool_),
-        np.zeros(n_items, np.bool_),
-        row,
-        row.view(np.uint64),
-        np.empty(size),
-        np.empty(size),
-        np.empty(N_PRIORS),
-        feature_work(params.n_features, n_items),
-        sort_work(n_items),
-    )
-
-
-@kernel
-def _look_up(params: Any, state: Any, features: Any, work: Any) -> None:
-    """Find what is remembered of the documents of a list, and whose scores are due.
-
-    Scores by features are worked out anew whenever a document was listed twice as often.
-    """
-    n_items, n_new, n_due = features.shape[0], 0, 0
-    for item in range(n_items):
-        hashed = hash_row(features[item], params.id_column, params.factors, work.row, work.bits)
-        work.hashes[item] = hashed
-        place = find(state, hashed)
-        times = 0
-        if place >= 0:
-            times = state.counts[place, LISTED]
-            work.seen[item], work.listed[item] = state.counts[place, SEEN], times
-            work.means[item] = state.values[place, MEAN]
-            work.by_features[item] = state.values[place, PRIOR]
-        else:
-            work.seen[item] = work.listed[item] = work.means[item] = 0.0
-            n_new += 1
-        work.is_due[item] = (times & (times + 1)) == 0
-        n_due += 1 if work.is_due[item] else 0
-    work.header[_NEW] = 1 if 2 * n_new >= n_items else 0
-    if work.header[_NEW] == 1:  # all of a new list is looked at
-        n_due = n_items
-        for item in range(n_items):
-            work.is_due[item] = True
-    work.header[_DUE] = n_due
-    work.header[_MEASURED] = work.header[_LEARNT] = 0
-
-
-@kernel
-def _measure(params: Any, state: Any, features: Any, work: Any) -> None:
-    """Measure the columns of a list, once."""
-    if work.header[_MEASURED] == 0:
-        measure_columns(features, work.hashes, params.id_column, state, work.features)
-        work.header[_MEASURED] = 1
-
-
-@rare_kernel
-def _score_features(params: Any, state: Any, features: Any, work: Any) -> None:
-    """Score the documents that are due by their features, left in the scratch memory."""
-    n_items = features.shape[0]
-    _measure(params, state, features, work)
-    mix_weights(state, work.shares, work.weights)
-    if work.header[_DUE] == n_items:
-        describe(features, 0, n_items, state, work.features)
-        _scores_by(work.weights, 0, n_items, work, work.by_features)
-        return
-    for item in range(n_items):
-        if work.is_due[item]:
-            describe(features, item, item + 1, state, work.features)
-            _scores_by(work.weights, item, item + 1, work, work.by_features)
-
-
-@kernel
-def _scores_by(weights: Any, first: int, end: int, work: Any, out: Any) -> None:
-    rows = work.features.rows[first:end]
-    linear_scores(rows, weights, work.features.rounded, rows[:0], out[first:end])
-
-
-@kernel
-def _prepare(params: Any, state: Any, features: Any, upcoming: Any, work: Any) -> None:
-    _look_up(params, state, features, work)
-    if work.header[_DUE] > 0:
-        _score_features(params, state, features, work)
-    _, noise, lasting = variances(state)
-    ratio = noise / lasting
-    for item in range(features.shape[0]):
-        seen, score = work.seen[item], work.by_features[item]
-        work.scores[item] = score + seen / (seen + ratio) * (work.means[item] - score)
 
 
 @rare_kernel
@@ -257,7 +80,7 @@ def _guess_best(params: Any, state: Any, draw: Any, order: Any, work: Any) -> in
     for index in range(work.weights.shape[0]):
         own = state.weights_by_prior[prior, index]
         work.weights[index] = own + _CURIOSITY * state.guesses[guess, index]
-    _scores_by(work.weights, 0, n_items, work, work.values)
+    scores_by(work.weights, 0, n_items, work, work.values)
     best = params.k - 1
     for position in range(params.k, n_items):
         if work.values[order[position]] > work.values[order[best]]:
@@ -277,7 +100,7 @@ def _rank(
     sort_descending(keys, order, work.sort)
     n_chosen = 0
     if n_items > params.k:
-        if work.header[_NEW] == 1:
+        if work.header[NEW] == 1:
             position = _guess_best(params, state, draw, order, work)
             if position >= params.k:
                 work.chosen[0], n_chosen = position, 1
@@ -317,15 +140,15 @@ def _learn_one(params: Any, state: Any, seen: Any, position: int, several: bool,
     change = (weight + more) * mean - moment
     if not is_negligible(more, change):
         if not work.is_due[item]:
-            _measure(params, state, seen.features, work)
+            measure_once(params, state, seen.features, work)
             describe(seen.features, item, item + 1, state, work.features)
-        work.header[_LEARNT] = 1
+        work.header[LEARNT] = 1
         row = work.features.rows[item]
         if count == 1.0:
             judge_priors(state, row, relevance)
         learn_relevance(state, seen.draw, position, row, several, more, change, work.gain)
         weight, moment = weight + more, moment + change
-    known[SEEN], known[MEAN + 1], known[WEIGHT + 1], known[MOMENT + 1] = count, mean, weight, moment
+    known[0], known[1 + MEAN], known[1 + WEIGHT], known[1 + MOMENT] = count, mean, weight, moment
 
 
 @kernel
@@ -353,9 +176,9 @@ def _is_usable(state: Any, n_items: int, k: int, work: Any) -> bool:
     usable = all_finite(work.by_features[:n_items]) and all_finite(state.numbers)
     for position in range(k):
         usable = usable and all_finite(work.learnt[position])
-    if work.header[_NEW] == 1:
+    if work.header[NEW] == 1:
         usable = usable and all_finite(state.component)
-    if work.header[_LEARNT] == 1:
+    if work.header[LEARNT] == 1:
         usable = usable and is_finite(state)
     return usable
 
@@ -369,7 +192,7 @@ def _update(params: Any, state: Any, seen: Any, work: Any) -> None:
         begin_list(state, seen.draw)
     for position in range(k):
         _learn_one(params, state, seen, position, k > 1, work)
-    if work.header[_NEW] == 1:
+    if work.header[NEW] == 1:
         learn_component(n_items, state, work.features)
     if _is_usable(state, n_items, k, work):
         _remember(state, seen, k, work)
@@ -417,7 +240,7 @@ class Recall(ContextualRanker):
     True
     """
 
-    kernel = RankerKernel(_init, _work, _rank, _update, _greedy, _prepare)
+    kernel = RankerKernel(new_state, new_work, _rank, _update, _greedy, prepare)
 
     def __init__(
         self,
