@@ -92,7 +92,14 @@ GUARANTEES: dict[str, Guarantee] = {
         "Corollaries 20 to 22 of Chaudhuri's thesis",
         _top_k_bound,
     ),
-    "iw-onlinerank": Guarantee(2 / 3, _ANY_CROWD, "importance-weighted OnlineRank"),
+    "iw-onlinerank": Guarantee(
+        2 / 3,
+        f"{_ANY_CROWD}, with the smallest constant that is proved here",
+        "a theorem of this project",
+    ),
+    "neighbourhood": Guarantee(
+        1 / 2, f"{_ANY_CROWD}, for Precision@n of small games", "Lattimore & Szepesvári 2019"
+    ),
     "ftpl": Guarantee(
         1 / 2, f"{_ANY_CROWD}, seeing everything", "Chaudhuri & Tewari 2015", _full_bound
     ),
