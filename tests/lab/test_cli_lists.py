@@ -149,10 +149,7 @@ def test_options_of_surrogates(letor):
 def test_what_learns_nothing_has_no_model(letor, tmp_path):
     model = tmp_path / "model.npz"
     result = run("learn", letor, "--ranker", "random-lists", "--model", model, code=2)
-    assert (
-        "RandomLists learns nothing, so it has no model to save."
-        in result.stderr
-    )
+    assert "RandomLists learns nothing, so it has no model to save." in result.stderr
     assert not model.exists()
 
 

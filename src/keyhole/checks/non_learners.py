@@ -101,6 +101,13 @@ def _prepare_by(prepare: Any) -> Callable[..., None]:
     return prepare_unlearnt
 
 
+def _note_by(note: Any) -> Callable[..., None]:
+    def note_unlearnt(params: Any, work: Any, out: Any) -> None:
+        note(params.learner, work, out)
+
+    return note_unlearnt
+
+
 class NonLearner(Ranker):
     """A ranker with the schedule of another one that does not learn what that one learns.
 
@@ -134,6 +141,9 @@ class NonLearner(Ranker):
         def work(params: Any, n_items: int) -> Any:
             return own.work(params.learner, n_items)
 
+        def note_size(params: Any) -> int:
+            return own.note_size(params.learner)
+
         self.kernel = RankerKernel(
             init,
             work,
@@ -141,6 +151,8 @@ class NonLearner(Ranker):
             assemble(_opposite_of, own.update) if kind == "contrary" else _learn_nothing,
             None if own.greedy is None else assemble(_greedy_by, own.greedy),
             assemble(_prepare_by, own.prepare),
+            note=assemble(_note_by, own.note),
+            note_size=note_size,
         )
         self.params = NonLearnerParams(
             learner.params,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Unpack
 from keyhole.contracts import RankerKernel
 from keyhole.errors import check_number
 from keyhole.kernels.compiled import kernel
-from keyhole.kernels.draw import scalar, uniforms
+from keyhole.kernels.draw import scalar
 from keyhole.rankers.fixed.base import GameFacts
 from keyhole.rankers.fixed.counting import (
     CountingRanker,
@@ -16,6 +16,7 @@ from keyhole.rankers.fixed.counting import (
     counting_work,
     sort_by_means,
 )
+from keyhole.rankers.fixed.lifts import lift, place_of_any
 
 _COIN, _ITEM = 1, 2
 
@@ -29,26 +30,6 @@ class EpsilonGreedyParams(NamedTuple):
 
 
 @kernel
-def _lift(order: Any, place: int, k: int) -> None:
-    """Move the item at a place up to position k; those between go down by one."""
-    item = order[place]
-    for position in range(place, k - 1, -1):
-        order[position] = order[position - 1]
-    order[k - 1] = item
-
-
-@kernel
-def _random_place(draw: Any, out: Any, numbers: Any) -> int:
-    """Return where a uniformly random item stands: the one with the largest number."""
-    uniforms(draw, _ITEM, numbers)
-    chosen = 0
-    for place in range(1, out.shape[0]):
-        if numbers[out[place]] > numbers[out[chosen]]:
-            chosen = place
-    return chosen
-
-
-@kernel
 def _rank(
     params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
 ) -> tuple[bool, float]:
@@ -56,9 +37,9 @@ def _rank(
     sort_by_means(state, draw, out, work)
     epsilon = min(1.0, params.scale * (draw.round + 1.0) ** (-1.0 / 3.0))
     if scalar(draw, draw.round, _COIN, 0) < epsilon:
-        place = _random_place(draw, out, work.keys)
+        place = place_of_any(draw, _ITEM, out)
         if place >= k:
-            _lift(out, place, k)
+            lift(out, place, k)
             return True, epsilon / n_items
     return False, 1.0 - epsilon * (1.0 - k / n_items)
 

@@ -10,9 +10,10 @@ from keyhole.bounds import iw_onlinerank as bounds
 from keyhole.contracts import RankerKernel
 from keyhole.errors import FloatArray, check_number
 from keyhole.kernels.compiled import kernel, rare_kernel
-from keyhole.kernels.draw import gumbels, scalar, uniform
+from keyhole.kernels.draw import gumbels, scalar
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
 from keyhole.rankers.fixed.base import FixedListRanker, GameFacts, gain_of
+from keyhole.rankers.fixed.lifts import lift_any
 
 _NOISE, _COIN, _LIFTED = 0, 1, 2
 _N_NODES = 64
@@ -71,21 +72,6 @@ def _note_size(params: Any) -> int:
 def _note(params: Any, work: Any, out: Any) -> None:
     for place in range(out.shape[0]):
         out[place] = work.note[place]
-
-
-@kernel
-def _lift_any(draw: Any, out: Any, k: int) -> None:
-    """Lift a uniform item up to position k, unless it is there or above."""
-    best, place = -1.0, 0
-    for position in range(out.shape[0]):
-        number = uniform(draw, _LIFTED, out[position])
-        if number > best:
-            best, place = number, position
-    item = out[place]
-    for position in range(place, k - 1, -1):
-        out[position] = out[position - 1]
-    if place >= k:
-        out[k - 1] = item
 
 
 @rare_kernel
@@ -187,7 +173,7 @@ def _rank(
     sort_descending(work.keys, out, work.sort)
     lifts = scalar(draw, draw.round, _COIN, 0) < mix
     if lifts:
-        _lift_any(draw, out, k)
+        lift_any(draw, _LIFTED, out, k)
     _note_chances(params, mix, out, work)
     return lifts, work.note[0] if k == 1 else np.nan
 

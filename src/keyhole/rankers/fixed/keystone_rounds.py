@@ -6,7 +6,7 @@ import numpy as np
 
 from keyhole.contracts import RankerKernel
 from keyhole.kernels.compiled import kernel, rare_kernel
-from keyhole.kernels.draw import scalar, uniform, uniforms_of
+from keyhole.kernels.draw import scalar, uniforms_of
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
 from keyhole.rankers.fixed.audited import (
     blindness,
@@ -22,6 +22,7 @@ from keyhole.rankers.fixed.lifting import (
     next_look,
     price_of_lift,
 )
+from keyhole.rankers.fixed.lifts import lift, lift_any
 from keyhole.rankers.fixed.safe import (
     ALARMS,
     BLOCK,
@@ -224,10 +225,10 @@ def _rank(
     for position in range(n_items):
         out[position] = shown[position]
     if lifted >= 0 and not plays_safe:
-        _lift(out, lifted, k)
+        lift(out, lifted, k)
     floored = scalar(draw, draw.round, _FLOOR, 0) < floor
     if floored:
-        _lift_anything(draw, out, k)
+        lift_any(draw, _FLOOR_ITEM, out, k)
     propensity = 1.0
     for position in range(k):
         item = out[position]
@@ -246,27 +247,6 @@ def _rank(
         work.note[3 * k + 1 + step] = work.failed[step]
     work.note[3 * k + 1 + LOOKS] = _unanswered(state, draw)
     return lifted >= 0 or plays_safe or floored, propensity
-
-
-@kernel
-def _lift(order: Any, place: int, k: int) -> None:
-    """Move the item at a place up to position k."""
-    item = order[place]
-    for position in range(place, k - 1, -1):
-        order[position] = order[position - 1]
-    order[k - 1] = item
-
-
-@rare_kernel
-def _lift_anything(draw: Any, out: Any, k: int) -> None:
-    """Lift a uniform item to position k, unless it is above."""
-    best, chosen = -1.0, 0
-    for position in range(out.shape[0]):
-        number = uniform(draw, _FLOOR_ITEM, out[position])
-        if number > best:
-            best, chosen = number, position
-    if chosen >= k:
-        _lift(out, chosen, k)
 
 
 @kernel
