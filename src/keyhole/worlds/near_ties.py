@@ -53,8 +53,8 @@ class NearTies(World):
 
     Examples
     --------
-    >>> NearTies(4, n_leaders=1, gap=1.0).relevance(round=0).tolist()
-    [0.0, 0.0, 1.0, 1.0]
+    >>> NearTies(5, n_leaders=1, gap=1.0).relevance(round=0).tolist()
+    [0.0, 0.0, 1.0, 1.0, 1.0]
     """
 
     kernel: ClassVar[WorldKernel] = WorldKernel(_relevance)

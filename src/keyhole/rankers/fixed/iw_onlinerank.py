@@ -229,7 +229,7 @@ class IWOnlineRank(FixedListRanker):
     --------
     >>> ranker = IWOnlineRank(20, horizon=10_000)
     >>> round(ranker.mix, 3), round(ranker.rate, 5)
-    (0.339, 0.00155)
+    (0.338, 0.00154)
     """
 
     needs_gain_per_item: ClassVar[bool] = True
