@@ -107,8 +107,14 @@ def test_odd_values_of_every_option_end_in_a_sentence(files, command, option):
         ("play --items 3 --reveal top:9", "`k` of Top must be an integer between 1 and n_items=3"),
         ("play --reveal top:2 --top 1", "top must be given once, got 1 and top:2."),
         ("play --reveal full --top 1", "top must be left out with the reveal full, got 1."),
-        ("play --set ranker.tight=maybe", "`tight` of RTopK must be true or false, got 'maybe'."),
-        ("play --set ranker.rate=[1]", "`rate` of RTopK must be a number above 0.0, got [1]."),
+        (
+            "play --ranker rtopk --set ranker.tight=maybe",
+            "`tight` of RTopK must be true or false, got 'maybe'.",
+        ),
+        (
+            "play --ranker rtopk --set ranker.rate=[1]",
+            "`rate` of RTopK must be a number above 0.0, got [1].",
+        ),
         ("play --set ranker.k=1 --set ranker.k=2", "--set must give ranker.k once, got it twice."),
         ("play --measure NDCG --set measure.empty=Infinity", "`empty` of NDCG must be a number"),
         ("play --seed -1", "`seed` must be an integer between 0 and 9223372036854775807, got -1."),

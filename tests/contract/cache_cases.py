@@ -66,6 +66,7 @@ def _taught(ranker: Any) -> list[Any]:
         rankings.ravel(),
         np.take_along_axis(by_list, rankings, axis=1).ravel(),
         np.asarray(EQUAL.features, dtype=np.float64),
+        numbers.uniform(0.2, 1.0, (n_lists, ranker.kernel.note_size(ranker.params))),
     )
     return [*replay(ranker, log).state]
 

@@ -15,7 +15,7 @@ def path(tmp_path_factory):
 
 
 def learn(path, *args):
-    given = ["learn", path, "--rounds", 4000, *args]
+    given = ["learn", path, "--ranker", "contextual-rtopk", "--rounds", 4000, *args]
     return CliRunner().invoke(app, [str(each) for each in given])
 
 
@@ -32,6 +32,21 @@ def test_several_runs_have_a_mean_and_a_standard_error(path):
     assert several["curve"][-1][1] == pytest.approx(several["average_score"])
     assert score(path)["average_score_error"] is None
     assert " ± " in learn(path, "--runs", 3).stdout
+
+
+def test_recall_learns_by_default_and_the_papers_algorithm_beside_it(path):
+    given = ["learn", path, "--rounds", 300, "--top", 2]
+    said = CliRunner().invoke(app, [str(each) for each in [*given, "--json"]])
+    record = json.loads(said.stdout)
+    assert record["ranker"] == "recall"
+    assert [other["ranker"] for other in record["against"]] == ["contextual-rtopk"]
+    assert record["average_score"] > record["against"][0]["average_score"]
+    printed = CliRunner().invoke(app, [str(each) for each in given]).stdout
+    assert printed.index("recall") < printed.index("contextual-rtopk")
+    given += ["--surrogate", "kl", "--json"]
+    alone = json.loads(CliRunner().invoke(app, [str(each) for each in given]).stdout)
+    assert (alone["ranker"], alone["against"]) == ("contextual-rtopk", [])
+    assert alone["options"] == {"surrogate": "kl"}
 
 
 def test_one_pass_is_each_list_once(path):
@@ -61,7 +76,8 @@ def test_labels_at_random_teach_nothing(path):
 def test_after_labels_are_permuted_what_was_learnt_is_worth_less(path):
     record = score(path, "--permute-at", 0.5)
     assert record["average_score_after"] < record["average_score"] - 0.05
-    assert "After labels were permuted: 0." in learn(path, "--permute-at", 0.5).stdout
+    printed = learn(path, "--permute-at", 0.5).stdout
+    assert "contextual-rtopk, after labels were permuted: 0." in printed
     assert score(path, "--permute-at", 1)["average_score_after"] is None
     before = score(path, "--rounds", 2000)["curve"]
     assert dict(map(tuple, record["curve"]))[2000] == pytest.approx(dict(map(tuple, before))[2000])

@@ -110,8 +110,12 @@ STUDIES = {
 }
 
 
+IN_PART = ["winners", "winners-lists"]
+"""Studies of every ranker on every world, all of which take long to compile: see test_winners."""
+
+
 def test_every_study_is_here():
-    assert sorted(STUDIES) == sorted(list_studies())
+    assert sorted([*STUDIES, *IN_PART]) == sorted(list_studies())
     claims, judged, without_data = zip(*(each[:3] for each in STUDIES.values()), strict=True)
     assert (sum(claims), sum(judged), sum(without_data)) == (209, 184, 132)
 

@@ -5,10 +5,11 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import keyhole
-from keyhole.bounds import blocks, ftpl
+from keyhole.bounds import blocks, ftpl, keystone
 from keyhole.contracts import Measure
 from keyhole.errors import FeedbackTooSmall, InvalidInput, KeyholeError, check_integer
 from keyhole.files import plain
@@ -63,12 +64,20 @@ def _top_k_bound(question: Question, rounds: float) -> float:
     return ftpl.top_k_bound(constants, blocks.n_cells(question.n_items, question.k), rounds)
 
 
+def _safety_bound(question: Question, rounds: float) -> float:
+    constants = keystone.constants(
+        question.measure, question.n_items, question.k, question.max_grade
+    )
+    return keystone.safety_bound(constants, rounds)
+
+
 def _full_bound(question: Question, rounds: float) -> float:
     constants = ftpl.constants(question.measure, question.n_items, question.max_grade)
     return ftpl.full_information_bound(constants, rounds)
 
 
 _ROOT = 1 / 2
+_LONGEST, _HALVINGS = 1e30, 60
 _ANY_CROWD = "against any crowd that is fixed in advance"
 GUARANTEES: dict[str, Guarantee] = {
     "keystone": Guarantee(
@@ -76,6 +85,7 @@ GUARANTEES: dict[str, Guarantee] = {
         f"{_ANY_CROWD}, without knowing the horizon; in practice ahead of full information on "
         f"crowds that stay and on crowds that change (study winners)",
         "a theorem of this project",
+        _safety_bound,
     ),
     "recall": Guarantee(
         None,
@@ -183,14 +193,26 @@ def _made(cls: Any, question: Question) -> Any:
     )  # fmt: skip
 
 
+def _first_below(bound: Callable[[float], float], most: float | None) -> float | None:
+    """Return the rounds from which on a bound that grows more slowly is below ``most`` a round."""
+    if not most:
+        return None
+    low, high = 0.0, math.log(_LONGEST)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if bound(math.exp(middle)) > most * math.exp(middle):
+            low = middle
+        else:
+            high = middle
+    return math.exp(high)
+
+
 def _candidate(name: str, question: Question) -> Candidate:
     guarantee = GUARANTEES[name]
-    if guarantee.bound is None or guarantee.power is None:
+    if guarantee.bound is None:
         return Candidate(name, guarantee, None, None)
     most = most_to_lose(question)
-    # Bounds of one term, c T^power: they are less than `most` a round from (c / most)^… on.
-    one = guarantee.bound(question, 1.0)
-    from_round = None if not most else (one / most) ** (1.0 / (1.0 - guarantee.power))
+    from_round = _first_below(partial(guarantee.bound, question), most)
     bound = None if question.rounds is None else guarantee.bound(question, float(question.rounds))
     return Candidate(name, guarantee, bound, from_round)
 

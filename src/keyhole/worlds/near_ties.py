@@ -6,7 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.contracts import World, WorldKernel
-from keyhole.errors import IntArray, InvalidInput, check_integer, check_number, check_relevance
+from keyhole.errors import (
+    IntArray,
+    InvalidInput,
+    check_integer,
+    check_number,
+    check_relevance,
+    shown,
+)
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.limits import check_length
@@ -87,8 +94,8 @@ class NearTies(World):
             likes = check_relevance(chances, "`chances` of NearTies")
             if likes.shape != (self.n_items,) or likes.max() > 1.0:
                 raise InvalidInput(
-                    f"`chances` of NearTies must be {self.n_items} probabilities, got shape "
-                    f"{likes.shape} up to {likes.max():g}."
+                    f"`chances` of NearTies must be {self.n_items} probabilities, got "
+                    f"{shown(likes.tolist())}."
                 )
         self.params = NearTiesParams(likes)
 
