@@ -96,6 +96,22 @@ def test_a_band_may_be_missed_by_few_standard_errors():
     below = {"kind": "band", "text": "t", "curve": "c", "low": 3.2, "high": 4.0}
     assert judge({**below, "errors": 1.1}, {"c": curve}, {}, {}).holds is False
     assert judge({**below, "errors": 1.3}, {"c": curve}, {}, {}).holds is True
+    least = {"kind": "band", "text": "t", "curve": "c", "low": 1.9}
+    assert judge(least, {"c": curve}, {}, {}).holds is True
+    verdict = judge({**least, "low": 2.1}, {"c": curve}, {}, {})
+    assert verdict.holds is False
+    assert "at least 2.1" in verdict.evidence
+
+
+@pytest.mark.parametrize("key", ["winners", "winners-lists"])
+def test_every_claim_can_be_judged(key):
+    """Of curves that are all the same, no claim to be ahead holds."""
+    study = find_study(key)
+    values = np.array([[0.2], [0.2]])
+    curves = {curve.label: Curve(curve.label, np.array([9]), values) for curve in study.curves}
+    verdicts = [judge(claim, curves, {}, {}) for claim in study.claims]
+    assert not any(v.holds for v in verdicts if "ahead" in v.claim or "reaches" in v.claim)
+    assert all(v.holds is not None for v in verdicts)
 
 
 def test_a_field_that_no_group_has_is_named(tmp_path):

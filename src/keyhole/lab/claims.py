@@ -76,8 +76,10 @@ def _band(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str
     curve, at, errors = curves[claim["curve"]], claim.get("at"), claim.get("errors", 0.0)
     found = curve.at(at)
     slack = errors * (0.0 if math.isnan(found.error) else found.error)
-    low, high = claim.get("low", -math.inf), claim["high"]
-    limits = f"band {low:g} to {high:g}" if math.isfinite(low) else f"at most {high:g}"
+    low, high = claim.get("low", -math.inf), claim.get("high", math.inf)
+    limits = f"band {low:g} to {high:g}"
+    if math.isinf(low) or math.isinf(high):
+        limits = f"at most {high:g}" if math.isinf(low) else f"at least {low:g}"
     more = f" and {errors:g} standard errors" if errors else ""
     return low - slack <= found.mean <= high + slack, (
         f"{_shown(found)} {_when(curve, at)}, {limits}{more}"
