@@ -54,6 +54,21 @@ def test_one_observation_is_no_past_to_be_contradicted():
     assert memory.n[0] == 3
 
 
+@pytest.mark.parametrize(
+    ("round", "alarms", "surprised"), [(4, 0, True), (5, 0, False), (3, 1, True), (4, 5, False)]
+)
+def test_an_alarm_needs_more_certainty_the_longer_the_crowd_has_stayed(round, alarms, surprised):
+    """Two 0 and two 1 have 4 log 2; the limit is 1.5 log(h + 1), and more after alarms."""
+    memory = new_histograms(1)
+    for gain in (0.0, 0.0, 1.0):
+        observe(memory, 0, gain, 10**9, 0.0, 0.0)
+    length = (round + 1) / (1 + alarms / 5)
+    limit = 1.5 * np.log(length + 1) * (1 + alarms / (4 * (round + 1) ** (1 / 3)))
+    assert bool(4 * np.log(2) > limit) == surprised
+    assert observe(memory, 0, 1.0, round, float(alarms), 0.0) == surprised
+    assert memory.n[0] == (2 if surprised else 4)
+
+
 def test_every_item_is_seen_as_often_as_the_note_says():
     """One over the noted chance, where an item was seen, has mean one for each item."""
     ranker = Keystone(4, k=2)

@@ -7,6 +7,7 @@ import pytest
 
 from keyhole import Keystone
 from keyhole.contracts import Feedback
+from keyhole.rankers.fixed.lifting import _value
 from tests.unit.references import discount
 from tests.unit.references_fixed import RUN, SEED, exponential, linear
 from tests.unit.references_keystone import Keystone as Reference
@@ -55,6 +56,10 @@ def check_same_play(ranker, reference, relevance_of, rounds, delay=0, lost=0.0):
         ("numbers", (reference.variance, reference.lead, reference.squares, reference.alarms)),
     ):
         np.testing.assert_allclose(state[name], np.asarray(mine, float), rtol=1e-7, err_msg=name)
+    for row, item in enumerate(reference.items):
+        used = int(state["n_buckets"][row])
+        kept = [state[name][row, :used] for name in ("counts", "sums", "squares")]
+        np.testing.assert_allclose(np.transpose(kept).reshape(-1, 3), [*item.buckets], rtol=1e-7)
     return reference.alarms
 
 
@@ -83,3 +88,26 @@ def test_keystone(measure, k, grade, gain, weights, game):
         impression, (ranking, *_) = ranker.rank(round=round), reference.rank(round)
         assert impression.ranking.tolist() == ranking
         assert impression.note[-3:-1].tolist() == reference.shown[round][3]
+
+
+def test_the_value_of_a_look_at_items_of_any_means_and_spreads():
+    """Neighbours may be none, one or many."""
+    numbers = np.random.default_rng(3)
+    ranker, reference = Keystone(6), Reference(discount(6), 1, exponential, 1.0)
+    n_neighbours = set()
+    for _ in range(60):
+        ranker.state.mean[:] = np.sort(numbers.random(6))[::-1]
+        ranker.state.spread[:] = numbers.choice([0.01, 0.03, 0.2], 6)
+        for item, mean, spread in zip(
+            reference.items, ranker.state.mean, ranker.state.spread, strict=True
+        ):
+            item.mean, item.spread = float(mean), float(spread)
+        order = list(range(6))
+        for place in range(1, 6):
+            found = _value(
+                ranker.state, np.arange(6), place, ranker.params.weights, ranker.params.table
+            )
+            assert found == pytest.approx(reference.value(order, place), rel=1e-9, abs=1e-15)
+            gaps = np.abs(np.diff(ranker.state.mean))
+            n_neighbours.add(int((gaps < 0.03).sum()))
+    assert len(n_neighbours) > 2
