@@ -7,6 +7,7 @@ from keyhole import FTPL, Flips, RTopK, play
 from keyhole.errors import InvalidInput
 from keyhole.rankers import Keystone
 from keyhole.rankers.fixed.audited import new_histograms, observe
+from keyhole.rankers.fixed.lifting import _value, is_worth_its_price, price_of_lift
 from keyhole.worlds import Recorded
 
 
@@ -67,6 +68,21 @@ def test_an_alarm_needs_more_certainty_the_longer_the_crowd_has_stayed(round, al
     assert bool(4 * np.log(2) > limit) == surprised
     assert observe(memory, 0, 1.0, round, float(alarms), 0.0) == surprised
     assert memory.n[0] == (2 if surprised else 4)
+
+
+@pytest.mark.parametrize(("round", "budget"), [(999, 500.0), (10**6 - 1, 65_000.0)])
+def test_a_look_is_worth_a_share_of_the_future_that_falls(round, budget):
+    """It is min(h / 2, 6.5 h^(2/3)), which after a thousand rounds is the first of the two."""
+    ranker = Keystone(3)
+    state, params, order = ranker.state, ranker.params, np.arange(3)
+    state.mean[:], state.spread[:] = (0.6, 0.5, 0.4), 0.1
+    price = price_of_lift(state, order, 2, 1, params.weights)
+    value = _value(state, order, 2, params.weights, params.table)
+    for share, is_worth in ((0.99, True), (1.01, False)):
+        state.n[2] = share * budget * value / price
+        assert is_worth_its_price(params, state, order, 2, round, 0.0) == is_worth
+        state.n[2] -= 5.0
+        assert is_worth_its_price(params, state, order, 2, round, 5.0) == is_worth
 
 
 def test_every_item_is_seen_as_often_as_the_note_says():
