@@ -1,0 +1,201 @@
+"""What can be asked of the service, and what it answers; JSON is checked against these types."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from keyhole.service.events import Learned, Mode, Status
+
+Name = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=64,
+        pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]*\Z",
+        description="Letters, digits, dots, hyphens and underscores.",
+    ),
+]
+ItemId = Annotated[str, Meta(min_length=1, max_length=256, description="The name of an item.")]
+EventId = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"\A[!-~]+\Z")]
+IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"\A[ -~]+\Z")]
+MAX_ITEMS = 1_000
+MAX_FEATURES = 4_096
+MAX_DEPTH = 1_000
+
+
+class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What comes in: a field that does not exist is refused."""
+
+
+class RankerRequest(_Request):
+    """``PUT /v1/rankers/{r}``: everything about a ranker that its owner chooses."""
+
+    items: Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)] | None = None
+    """The names of a fixed list; leave it out where lists come with the requests."""
+    n_features: Annotated[int, Meta(ge=1, le=MAX_FEATURES)] | None = None
+    """The number of features of a document, where lists come with the requests."""
+    max_items: Annotated[int, Meta(ge=1, le=MAX_ITEMS)] = 100
+    """The length of the longest list, where lists come with the requests."""
+    ranker: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
+    """A ranker of the library: ``keystone`` for a fixed list, ``recall`` for others by default."""
+    settings: dict[str, Any] = {}
+    """Settings of that ranker."""
+    measure: Annotated[str, Meta(min_length=1, max_length=64)] = "DCG"
+    k: Annotated[int, Meta(ge=1, le=MAX_ITEMS)] = 1
+    """How many items from the top feedback tells of."""
+    max_grade: Annotated[float, Meta(gt=0, le=100)] = 1.0
+    """The largest relevance."""
+    mode: Mode = "online"
+    wait_seconds: Annotated[float, Meta(gt=0, le=31_536_000)] = 600.0
+    missing: Annotated[float, Meta(ge=0, le=100)] | None = None
+    """The relevance that counts where no feedback came in time; none: the round teaches nothing."""
+    apprentice_share: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    simulation: bool = False
+    accept_linear_regret: bool = False
+    """Go on even where the measure cannot be learnt from this feedback."""
+    seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+
+
+class Packed(_Request):
+    """Features as little-endian numbers in base64: a third of the size of JSON, and faster."""
+
+    shape: tuple[
+        Annotated[int, Meta(ge=1, le=MAX_ITEMS)], Annotated[int, Meta(ge=1, le=MAX_FEATURES)]
+    ]
+    b64: str
+    dtype: Literal["f4", "f8"] = "f4"
+
+
+class Document(_Request):
+    """An item of a list that comes with its request."""
+
+    id: ItemId
+
+
+Row = Annotated[list[float], Meta(min_length=1, max_length=MAX_FEATURES)]
+Rows = Annotated[list[Row], Meta(min_length=1, max_length=MAX_ITEMS)]
+
+
+class RankRequest(_Request):
+    """``POST /v1/rankers/{r}/rank``: empty for a fixed list."""
+
+    items: Annotated[list[Document], Meta(min_length=1, max_length=MAX_ITEMS)] | None = None
+    features: Packed | Rows | None = None
+    exclude: Annotated[list[ItemId], Meta(max_length=MAX_ITEMS)] | None = None
+    """Items of the list that must not be shown now."""
+    baseline: Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)] | None = None
+    """The list that an apprentice shows; the order of the items where it is left out."""
+    deferred: bool = False
+    """Whether feedback is waited for only once the list is activated."""
+    event_id: EventId | None = None
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """How a list came about."""
+
+    mode: Mode
+    explored: bool
+    p_marginal: float | None
+    p_conditional: float | None
+
+
+class RankReply(msgspec.Struct, frozen=True):
+    """What to show, and the id under which feedback is awaited."""
+
+    event_id: str
+    ranking: list[str]
+    k: int
+    policy: Policy
+    model_seq: int
+    feedback_by: str | None
+    """When feedback is no longer waited for (ISO 8601); None while the list is deferred."""
+
+
+class FeedbackRequest(_Request):
+    """``PUT /v1/rankers/{r}/events/{e}/feedback``: the relevance of the first k items shown."""
+
+    status: Status = "observed"
+    relevance: (
+        Annotated[list[Annotated[float, Meta(ge=0, le=100)]], Meta(max_length=MAX_ITEMS)] | None
+    ) = None
+    truth: dict[str, Annotated[float, Meta(ge=0, le=100)]] | None = None
+    """In simulations: the relevance of every item by name; shown, never learnt from."""
+
+
+class FeedbackReply(msgspec.Struct, frozen=True):
+    """What became of feedback: it teaches, came too late, or was of no use."""
+
+    learned: Learned
+    seq: int
+    created: bool = True
+
+
+class RankerReply(msgspec.Struct, frozen=True):
+    """A ranker as it is configured, and how far it has come."""
+
+    name: str
+    version: int
+    """The seq of its last config event: the entity tag for If-Match."""
+    request: RankerRequest
+    spec: dict[str, Any]
+    seq: int
+    round: int
+    waiting: int
+    verdict: dict[str, Any] | None = None
+    created: bool = False
+
+
+class StateReply(msgspec.Struct, frozen=True):
+    """How far a ranker has come, and the hash of what it knows."""
+
+    seq: int
+    round: int
+    sha256: str
+    waiting: int
+
+
+# ------------------------------------------------------------------- what the engine is told
+
+
+class Configure(msgspec.Struct, frozen=True):
+    """Create or change a ranker; ``if_match`` is the version that the caller has read."""
+
+    ranker: str
+    request: RankerRequest
+    if_match: int | None = None
+    verdict: dict[str, Any] | None = None
+    """What the oracle said where the measure cannot be learnt, and that was accepted."""
+
+
+class Rank(msgspec.Struct, frozen=True):
+    """Show a list."""
+
+    ranker: str
+    request: RankRequest
+    idem: str | None = None
+
+
+class GiveFeedback(msgspec.Struct, frozen=True):
+    """Learn from what was revealed of a list."""
+
+    ranker: str
+    event_id: str
+    request: FeedbackRequest
+
+
+class Activate(msgspec.Struct, frozen=True):
+    """Begin to wait for the feedback of a deferred list."""
+
+    ranker: str
+    event_id: str
+
+
+class Expire(msgspec.Struct, frozen=True):
+    """Stop waiting for feedback of lists, by the seq of their rank events."""
+
+    ranker: str
+    seqs: tuple[int, ...]
+
+
+Command = Configure | Rank | GiveFeedback | Activate | Expire

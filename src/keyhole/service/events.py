@@ -1,0 +1,176 @@
+"""What the log of the service holds: the truth, of which everything else is derived."""
+
+import hashlib
+import struct
+from typing import Any, Literal
+
+import msgspec
+
+Kind = Literal["config", "rank", "feedback", "activate", "expire", "rebase"]
+Mode = Literal["online", "apprentice", "frozen"]
+Status = Literal["observed", "none", "not_shown"]
+Learned = Literal["pending", "late", "unused"]
+
+LINK_SIZE = 16
+FIRST_LINK = bytes(LINK_SIZE)
+"""What the first event of a ranker is linked to."""
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A row of the log.
+
+    ``seq`` counts the events of a ranker from 1, without a gap. ``key`` is the id of the impression
+    that a rank, feedback or activate is about, and None for other kinds; there is one of each kind
+    for a key. ``idem`` is the idempotency key that a rank came with. ``at`` is the wall clock in
+    milliseconds, for people: nothing is decided by it. ``body`` is one of the bodies below as
+    MessagePack. ``link`` binds the event to all before it.
+    """
+
+    ranker: str
+    seq: int
+    kind: Kind
+    key: str | None
+    idem: str | None
+    at: int
+    body: bytes
+    link: bytes
+
+
+def link_of(before: bytes, event: Event) -> bytes:
+    """Return what binds an event to the one before it: change one byte of a log, and it shows."""
+    digest = hashlib.sha256(before)
+    for part in (event.ranker, event.kind, event.key or "", event.idem or ""):
+        text = part.encode()
+        digest.update(struct.pack("<I", len(text)) + text)
+    digest.update(struct.pack("<qq?", event.seq, event.at, event.key is None))
+    digest.update(event.body)
+    return digest.digest()[:LINK_SIZE]
+
+
+class Config(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A ranker as its owner described it; a change is a new config event.
+
+    ``spec`` is that of the library's ranker, complete. ``catalogue`` names the items of a fixed
+    list and is None for a ranker of query-document lists.
+    """
+
+    spec: dict[str, Any]
+    catalogue: tuple[str, ...] | None
+    measure: str
+    k: int
+    mode: Mode = "online"
+    wait_seconds: float = 600.0
+    """How long feedback is waited for."""
+    missing: float | None = None
+    """The relevance that counts where none came in time; None: such rounds teach nothing."""
+    apprentice_share: float = 0.0
+    """In apprentice mode: the share of rounds in which the apprentice's own list is shown."""
+    simulation: bool = False
+    """Whether feedback may tell the relevance of every item, for the dashboard alone."""
+    verdict: dict[str, Any] | None = None
+    """What the oracle says of this measure and feedback, where it could not be learnt."""
+
+
+class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A list that was shown, and all that learning and judging it later need.
+
+    ``ranking`` are indices into the list of items: that of config event ``catalogue``, or
+    ``items``, the ids of the request. ``own`` is the apprentice's ranking where the baseline was
+    shown. ``chances`` are the marginal probabilities with which the first k items shown are among
+    the first k, and None where the ranker does not know them.
+    """
+
+    round: int
+    model_seq: int
+    ranking: tuple[int, ...]
+    explored: bool
+    mode: Mode
+    k: int
+    p_marginal: float | None = None
+    p_conditional: float | None = None
+    chances: tuple[float, ...] | None = None
+    note: bytes = b""
+    """Little-endian float64."""
+    catalogue: int | None = None
+    items: tuple[str, ...] | None = None
+    features: bytes = b""
+    """Little-endian numbers, row by row."""
+    n_features: int = 0
+    dtype: Literal["f4", "f8"] = "f8"
+    own: tuple[int, ...] | None = None
+    teaches: bool = True
+    """Whether the ranker learns from this round: the list shown was its own, and it is not frozen."""
+    deferred: bool = False
+    fingerprint: bytes = b""
+    """SHA-256 of the request that an idempotency key came with."""
+
+
+class Answered(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was revealed of a list: the relevance of its first k items, by position."""
+
+    status: Status
+    relevance: tuple[float, ...]
+    learned: Learned
+    truth: tuple[float, ...] | None = None
+    """In simulations, the relevance of every item, by index."""
+
+
+class Activated(msgspec.Struct, frozen=True):
+    """A deferred list was shown after all: from now on feedback is waited for."""
+
+
+class Expired(msgspec.Struct, frozen=True):
+    """Rank events, by their seq, for which feedback is no longer waited."""
+
+    seqs: tuple[int, ...]
+
+
+class Rebased(msgspec.Struct, frozen=True):
+    """The whole state of a ranker, written where a newer algorithm takes over."""
+
+    state: bytes
+
+
+BODIES: dict[Kind, type[msgspec.Struct]] = {
+    "config": Config,
+    "rank": Ranked,
+    "feedback": Answered,
+    "activate": Activated,
+    "expire": Expired,
+    "rebase": Rebased,
+}
+
+_encoder = msgspec.msgpack.Encoder()
+_decoders = {kind: msgspec.msgpack.Decoder(body) for kind, body in BODIES.items()}
+
+
+def body_bytes(body: msgspec.Struct) -> bytes:
+    """Return a body as the log keeps it."""
+    return _encoder.encode(body)
+
+
+def body_of(event: Event) -> Any:
+    """Return the body of an event, of the type that BODIES says."""
+    return _decoders[event.kind].decode(event.body)
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A ranker's state after event ``seq``: a cache, of which two are kept."""
+
+    ranker: str
+    seq: int
+    sha256: str
+    """The hash that the service tells of its state, not of these bytes."""
+    body: bytes
+
+
+class Key(msgspec.Struct, frozen=True):
+    """An access key: what it may do, and how it is recognised without being kept."""
+
+    prefix: str
+    sha256: bytes
+    scopes: tuple[Literal["rank", "feedback", "read", "admin"], ...]
+    rankers: tuple[str, ...]
+    """``*`` stands for all."""
+    created_at: int
+    expires_at: int | None = None
