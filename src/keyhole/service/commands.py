@@ -28,7 +28,7 @@ class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """What comes in: a field that does not exist is refused."""
 
 
-class RankerRequest(_Request):
+class RankerRequest(_Request, frozen=True):
     """``PUT /v1/rankers/{r}``: everything about a ranker that its owner chooses."""
 
     items: Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)] | None = None
@@ -57,7 +57,7 @@ class RankerRequest(_Request):
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
-class Packed(_Request):
+class Packed(_Request, frozen=True):
     """Features as little-endian numbers in base64: a third of the size of JSON, and faster."""
 
     shape: tuple[
@@ -67,7 +67,7 @@ class Packed(_Request):
     dtype: Literal["f4", "f8"] = "f4"
 
 
-class Document(_Request):
+class Document(_Request, frozen=True):
     """An item of a list that comes with its request."""
 
     id: ItemId
@@ -77,7 +77,7 @@ Row = Annotated[list[float], Meta(min_length=1, max_length=MAX_FEATURES)]
 Rows = Annotated[list[Row], Meta(min_length=1, max_length=MAX_ITEMS)]
 
 
-class RankRequest(_Request):
+class RankRequest(_Request, frozen=True):
     """``POST /v1/rankers/{r}/rank``: empty for a fixed list."""
 
     items: Annotated[list[Document], Meta(min_length=1, max_length=MAX_ITEMS)] | None = None
@@ -112,7 +112,7 @@ class RankReply(msgspec.Struct, frozen=True):
     """When feedback is no longer waited for (ISO 8601); None while the list is deferred."""
 
 
-class FeedbackRequest(_Request):
+class FeedbackRequest(_Request, frozen=True):
     """``PUT /v1/rankers/{r}/events/{e}/feedback``: the relevance of the first k items shown."""
 
     status: Status = "observed"

@@ -99,7 +99,7 @@ class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
     dtype: Literal["f4", "f8"] = "f8"
     own: tuple[int, ...] | None = None
     teaches: bool = True
-    """Whether the ranker learns from this round: the list shown was its own, and it is not frozen."""
+    """Whether it is learnt from: the list shown was the ranker's own, and it is not frozen."""
     deferred: bool = False
     fingerprint: bytes = b""
     """SHA-256 of the request that an idempotency key came with."""

@@ -1,0 +1,1 @@
+"""Stores of the log: one file and one row each."""
