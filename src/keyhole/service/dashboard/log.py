@@ -4,14 +4,16 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from keyhole.service.dashboard.numbers import count, instant, moment, percent, value
+from keyhole.service.dashboard.numbers import count, instant, moment, value
 from keyhole.service.events import (
+    Activated,
     Answered,
     Config,
     Event,
     Expired,
     Kind,
     Ranked,
+    Rebased,
     body_of,
 )
 from keyhole.service.store.base import Store
@@ -107,15 +109,19 @@ def _expire(body: Expired, names_of: NamesOf) -> str:
     return f"{count(n)} {'list' if n == 1 else 'lists'} no longer waited for"
 
 
-def _plain(kind: Kind) -> Callable[[Any, NamesOf], str]:
-    return lambda body, names_of: KINDS[kind].capitalize()
+def _activate(body: Activated, names_of: NamesOf) -> str:
+    return "Shown after all: feedback is waited for from now on"
+
+
+def _rebase(body: Rebased, names_of: NamesOf) -> str:
+    return "The whole state was written down for a newer algorithm to go on from"
 
 
 _WHAT: dict[Kind, Callable[[Any, NamesOf], str]] = {
     "config": _config,
     "rank": _rank,
     "feedback": _feedback,
-    "activate": _plain("activate"),
+    "activate": _activate,
     "expire": _expire,
-    "rebase": _plain("rebase"),
+    "rebase": _rebase,
 }

@@ -3,7 +3,7 @@
 import math
 from datetime import UTC, datetime
 
-NONE = "–"
+NONE = "\N{EN DASH}"
 _TIMES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (0.001, "ms"))
 
 
@@ -30,7 +30,7 @@ def signed(number: float | None) -> str:
     if number is None:
         return NONE
     text = value(abs(number))
-    return f"−{text}" if number < 0 else f"+{text}"
+    return f"\N{MINUS SIGN}{text}" if number < 0 else f"+{text}"
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -64,6 +64,6 @@ def moment(milliseconds: int) -> str:
 
 
 def instant(milliseconds: int) -> datetime:
-    """Return a wall clock time in milliseconds; clocks that are far off stay within the calendar."""
+    """Return a wall clock time in milliseconds; what a clock far off says stays in the calendar."""
     seconds = min(max(milliseconds / 1000.0, 0.0), 253_402_300_799.0)
     return datetime.fromtimestamp(seconds, UTC)

@@ -98,7 +98,7 @@ def facts(summary: Summary) -> list[Row]:
                 "Regret",
                 value(_last(series["regret"])),
                 f"full information: {value(_last(series['full_information'] or []))}",
-                "What was lost against the best fixed list. Known only because this is a simulation.",
+                "Lost against the best fixed list; known because this is a simulation.",
             ),
         )
     return [
@@ -260,8 +260,8 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
             else f"{count(differs)} of {count(len(ranking))} positions differ:"
             " the list shown last was chosen to learn."
         ),
-        "score_label": f"Line chart: mean {summary['measure']} over {count(summary['round'])} rounds,"
-        f" now {value(score)}; {count(n_alarms)} alarms of the change test.",
+        "score_label": f"Line chart: mean {summary['measure']} over"
+        f" {count(summary['round'])} rounds, now {value(score)}; {count(n_alarms)} alarms of the change test.",
         "regret_label": "Line chart: regret over the rounds,"
         f" now {value(regret)}; with full information it would be"
         f" {value(_last(series['full_information'] or []))}.",

@@ -60,7 +60,7 @@ class Dashboard:
 
     @page_of_errors
     async def index(self, request: Request) -> Response:
-        """All rankers, or how to make the first."""
+        """Show all rankers, or how to make the first."""
         names = [name for name in sorted(self.desk.engine.rankers) if _sees(request, name)]
         summaries = [self.desk.engine.ranker(name).summary() for name in names]
         rankers = [_index_row(summary) for summary in summaries]
@@ -79,7 +79,7 @@ class Dashboard:
 
     @page_of_errors
     async def ranker(self, request: Request) -> Response:
-        """What a ranker knows, shows and has gone through."""
+        """Show what a ranker knows, shows and has gone through."""
         live, is_json = self._live(request, request.path_params["ranker"])
         summary = live.summary()
         page = ranker_page(summary)
@@ -101,7 +101,7 @@ class Dashboard:
 
     @page_of_errors
     async def stream(self, request: Request) -> Response:
-        """A word whenever something happens to a ranker, for its page to be read again."""
+        """Say whenever something happens to a ranker, for its page to be read again."""
         live, _ = self._live(request, request.path_params["ranker"])
         happenings: AsyncIterator[dict[str, Any]] = self.desk.subscribe(live.name)
         return StreamingResponse(
@@ -114,7 +114,7 @@ class Dashboard:
 
     @page_of_errors
     async def events(self, request: Request) -> Response:
-        """The log of a ranker, newest first."""
+        """Show the log of a ranker, newest first."""
         live, _ = self._live(request, request.path_params["ranker"])
         kind = request.query_params.get("kind") or None
         if kind is not None and kind not in KINDS:
@@ -143,7 +143,7 @@ class Dashboard:
 
     @page_of_errors
     async def event(self, request: Request) -> Response:
-        """One impression: what was shown, what came back, and why that ranking was shown."""
+        """Show one impression: the list, what came back, and why that list was shown."""
         live, _ = self._live(request, request.path_params["ranker"])
         event_id: str = request.path_params["event"]
         try:
