@@ -261,7 +261,8 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
             " the list shown last was chosen to learn."
         ),
         "score_label": f"Line chart: mean {summary['measure']} over"
-        f" {count(summary['round'])} rounds, now {value(score)}; {count(n_alarms)} alarms of the change test.",
+        f" {count(summary['round'])} rounds, now {value(score)};"
+        f" {count(n_alarms)} alarms of the change test.",
         "regret_label": "Line chart: regret over the rounds,"
         f" now {value(regret)}; with full information it would be"
         f" {value(_last(series['full_information'] or []))}.",
