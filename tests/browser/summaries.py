@@ -18,11 +18,11 @@ def summary(**changes: Any) -> dict[str, Any]:
             "low": 0.8 - 0.11 * place - 0.02 * (place + 1),
             "high": 0.8 - 0.11 * place + 0.03 * (place + 1),
             "observed": 900 // (place + 1),
-            "shown_top": 1 / (place + 1.5),
+            "shown_top": 1_700 // (place + 1),
         }
         for place, name in enumerate(ITEMS[:-1])
     ]
-    unseen = {"mean": None, "low": None, "high": None, "observed": 0, "shown_top": 0.0}
+    unseen = {"mean": None, "low": None, "high": None, "observed": 0, "shown_top": 0}
     return {
         "name": "attractions",
         "mode": "online",

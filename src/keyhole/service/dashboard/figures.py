@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 Numbers = Sequence[float | None]
+SMOOTHED_OVER = 12
+"""Lines are averaged over the last twelfth of the rounds."""
 
 
 def extent(*series: Numbers) -> tuple[float, float]:
@@ -32,6 +34,19 @@ def polyline(
             py = height * (1.0 - (y - low) / (high - low))
             points.append(f"{px:.1f},{py:.1f}")
     return " ".join(points)
+
+
+def smoothed(line: Numbers) -> list[float | None]:
+    """Return a line of which each number is the mean of itself and of those just before it.
+
+    A point of a young ranker is a single round, good or bad: only their mean says something.
+    """
+    reach = max(len(line) // SMOOTHED_OVER, 1)
+    means: list[float | None] = []
+    for end in range(1, len(line) + 1):
+        known = [number for number in line[max(end - reach, 0) : end] if number is not None]
+        means.append(sum(known) / len(known) if known else None)
+    return means
 
 
 def ceiling(number: float) -> float:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
-from keyhole.service.dashboard.numbers import count, instant, moment, value
+from keyhole.service.dashboard.event_page import LEARNED, STATUS
+from keyhole.service.dashboard.numbers import count, instant, moment
 from keyhole.service.events import (
     Activated,
     Answered,
@@ -32,8 +33,6 @@ KINDS: dict[Kind, str] = {
     "expire": "feedback is no longer waited for",
     "rebase": "a newer algorithm took over",
 }
-_STATUS = {"none": "seen, nothing liked", "not_shown": "never shown to anybody"}
-_LEARNED = {"pending": "learnt from", "late": "too late to learn from", "unused": "not learnt from"}
 
 NamesOf = Callable[[Ranked], tuple[str, ...]]
 
@@ -99,9 +98,10 @@ def _rank(body: Ranked, names_of: NamesOf) -> str:
 
 
 def _feedback(body: Answered, names_of: NamesOf) -> str:
-    seen = ", ".join(value(number) for number in body.relevance[:_FEW_NAMES])
+    seen = ", ".join(f"{number:g}" for number in body.relevance[:_FEW_NAMES])
     more = " …" if len(body.relevance) > _FEW_NAMES else ""
-    return f"{_STATUS.get(body.status, f'relevance {seen}{more}')}; {_LEARNED[body.learned]}"
+    said = f"relevance {seen}{more}" if body.status == "observed" else STATUS[body.status]
+    return f"{said}; {LEARNED[body.learned]}"
 
 
 def _expire(body: Expired, names_of: NamesOf) -> str:

@@ -6,7 +6,7 @@ is put into words in one place only.
 
 from typing import Any
 
-from keyhole.service.dashboard.figures import ceiling, chart, thinned
+from keyhole.service.dashboard.figures import ceiling, chart, smoothed, thinned
 from keyhole.service.dashboard.numbers import (
     NONE,
     count,
@@ -40,7 +40,8 @@ _COUNTS = (
 
 def ranker_page(summary: Summary) -> dict[str, Any]:
     """Return what the page of a ranker shows: texts, flags, rows of tables, and charts."""
-    items = item_rows(summary["items"] or [])
+    summary = {**summary, "series": _smoothed(summary["series"])}
+    items = item_rows(summary["items"] or [], summary["counts"]["ranks"])
     ranking = ranking_rows(summary)
     apprentice = apprentice_rows(summary["apprentice"])
     return {
@@ -67,16 +68,16 @@ def facts(summary: Summary) -> list[Row]:
     rows = [
         ("Rounds", count(summary["round"]), "", "Lists shown so far."),
         (
-            f"Mean {summary['measure']}",
+            "Score",
             value(_last(series["score"])),
-            "smaller is better" if summary["is_loss"] else "greater is better",
-            "The measure of the lists shown, averaged over the rounds so far that were answered.",
+            f"relevance of the top {summary['k']}",
+            "The mean relevance that feedback told of the first items, over the last rounds.",
         ),
         (
             "Exploring",
             percent(summary["exploration_share"]),
             "of rounds",
-            "The share of rounds in which the list was chosen to learn rather than to please.",
+            "The share of the last rounds in which the list was chosen to learn.",
         ),
         (
             "Answered",
@@ -95,10 +96,11 @@ def facts(summary: Summary) -> list[Row]:
         rows.insert(
             2,
             (
-                "Regret",
+                "Regret per round",
                 value(_last(series["regret"])),
                 f"full information: {value(_last(series['full_information'] or []))}",
-                "Lost against the best fixed list; known because this is a simulation.",
+                f"What was lost in {summary['measure']} against the best fixed list, on average; known"
+                " because this is a simulation.",
             ),
         )
     return [
@@ -106,7 +108,7 @@ def facts(summary: Summary) -> list[Row]:
     ]
 
 
-def item_rows(items: list[Row]) -> list[Row]:
+def item_rows(items: list[Row], ranks: int) -> list[Row]:
     """Return the items, the best first and the never observed last, with the ends of their bars."""
     top = item_scale(items)
     known = sorted((i for i in items if i["mean"] is not None), key=lambda i: -i["mean"])
@@ -123,7 +125,7 @@ def item_rows(items: list[Row]) -> list[Row]:
                 "text": value(item["mean"]) if item["mean"] is not None else "unseen",
                 "interval": interval(item["low"], item["high"]),
                 "observed": count(item["observed"]),
-                "shown_top": percent(item["shown_top"]),
+                "shown_top": percent(item["shown_top"] / max(ranks, 1)),
                 "seen": item["mean"] is not None,
                 "bar_mean": mean or 0.0,
                 "bar_low": low or 0.0,
@@ -232,6 +234,11 @@ def charts(summary: Summary) -> dict[str, Any]:
     return drawn
 
 
+def _smoothed(series: dict[str, Any]) -> dict[str, Any]:
+    """Return the lines of the charts as they are drawn: shares and scores as moving means."""
+    return {**series, **{name: smoothed(series[name]) for name in ("score", "exploration")}}
+
+
 def _last(line: list[float | None]) -> float | None:
     """Return the last number of a line that is known."""
     return next((number for number in reversed(line) if number is not None), None)
@@ -260,10 +267,10 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
             else f"{count(differs)} of {count(len(ranking))} positions differ:"
             " the list shown last was chosen to learn."
         ),
-        "score_label": f"Line chart: mean {summary['measure']} over"
-        f" {count(summary['round'])} rounds, now {value(score)};"
+        "score_label": f"Line chart: mean relevance of the top {summary['k']}"
+        f" over {count(summary['round'])} rounds, now {value(score)};"
         f" {count(n_alarms)} alarms of the change test.",
-        "regret_label": "Line chart: regret over the rounds,"
+        "regret_label": "Line chart: regret per round over the rounds,"
         f" now {value(regret)}; with full information it would be"
         f" {value(_last(series['full_information'] or []))}.",
         "exploration_label": "Line chart: share of rounds that explore,"

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from keyhole.errors import KeyholeError
-from keyhole.service.dashboard.figures import polyline
+from keyhole.service.dashboard.event_page import MAX_ROWS, event_pairs, event_rows
+from keyhole.service.dashboard.figures import polyline, smoothed
 from keyhole.service.dashboard.log import KINDS, event_address, event_row, log_page
 from keyhole.service.dashboard.numbers import count, value
 from keyhole.service.dashboard.pages import error_page, html, plain, root_of, with_query
@@ -154,10 +155,14 @@ class Dashboard:
             page, is_json = live.event_page(event_id.removesuffix(_JSON)), True
         if is_json:
             return plain(page)
+        rows = event_rows(page)
         data = {
             "name": live.name,
             "here": "events",
             "event": page,
+            "rows": rows[:MAX_ROWS],
+            "left_out": max(len(rows) - MAX_ROWS, 0),
+            "pairs": event_pairs(page),
             "twin": event_address(root_of(request), live.name, event_id) + _JSON,
         }
         return html(request, "event.html", data)
@@ -198,8 +203,9 @@ def _base(request: Request) -> str:
 
 def _index_row(summary: dict[str, Any]) -> dict[str, Any]:
     series = summary["series"]
-    scores = [score for score in series["score"] if score is not None]
-    line = polyline(series["round"], series["score"], width=100, height=20)
+    smooth = smoothed(series["score"])
+    scores = [score for score in smooth if score is not None]
+    line = polyline(series["round"], smooth, width=100, height=20)
     return {
         "name": summary["name"],
         "ranker": summary["ranker"],
