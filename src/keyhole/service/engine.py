@@ -153,11 +153,11 @@ class Engine:
                 f"The version of ranker {command.ranker!r} must be {command.if_match}, but {have}: "
                 f"read it again."
             )
+        verdict = check_learnable(command.request)
         if live is None:
             config = config_of(command.request, command.ranker, self.secret)
         else:
             config = changed_config(live.config, command.request)
-        verdict = check_learnable(command.request)
         config = msgspec.structs.replace(config, verdict=verdict)
         if live is not None and config == live.config:
             return Decision([], live.reply)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from keyhole.contracts import Impression, Query, Ranker
+from keyhole.contracts import Impression, Measure, Query, Ranker
 from keyhole.errors import FloatArray, InvalidInput
 from keyhole.kernels.checking import all_finite
 from keyhole.measures import measure as named_measure
@@ -111,9 +111,16 @@ class LiveRanker:
             self.learner = learner_of(config)
         elif config.catalogue is not None and config.catalogue != self.config.catalogue:
             self.learner = self.learner.with_items(config.catalogue)
+        self._take(config, seq)
+
+    def _take(self, config: Config, seq: int) -> None:
         self.config, self.version = config, seq
+        measure = named_measure(config.measure)
+        self._is_exponential = measure.exponential_gain
+        self._true_weights: list[float] | None = None
         if config.catalogue is not None:
             self._remember_catalogue(seq, config.catalogue)
+            self._true_weights = _gain_weights(measure, config)
 
     def _ranked(self, ranked: Ranked, event: Event) -> None:
         event_id = str(event.key)
@@ -226,14 +233,13 @@ class LiveRanker:
     def _count_truth(
         self, ranked: Ranked, truth: tuple[float, ...], names: tuple[str, ...]
     ) -> None:
-        measure = named_measure(self.config.measure)
-        max_grade = float(self.config.request.get("max_grade", 1.0))
-        if ranked.catalogue is None or not measure.is_gain_per_item(max_grade):
-            return
-        sign = -1.0 if measure.is_loss else 1.0
-        weights = [sign * float(weight) for weight in measure.weights(len(names))]
-        gains = [2.0**grade - 1.0 if measure.exponential_gain else grade for grade in truth]
-        self.tally.count_truth(ranked, gains, weights, names)
+        weights = self._true_weights
+        if weights is None or ranked.catalogue != self.version:
+            return  # no measure with gains per item, or a list that is no longer
+        grades = truth
+        if self._is_exponential:
+            grades = tuple(2.0**grade - 1.0 for grade in truth)
+        self.tally.count_truth(ranked, grades, weights, names)
 
     # ------------------------------------------------------------------- what is told of it
 
@@ -318,9 +324,8 @@ class LiveRanker:
         event = self.store.event(self.name, kept.version)
         if event is None or event.kind != "config":
             raise StoreDamaged(f"Event {kept.version} of ranker {self.name!r} must be a config.")
-        self.config, self.version, self.round = body_of(event), kept.version, kept.round
-        if self.config.catalogue is not None:
-            self._remember_catalogue(kept.version, self.config.catalogue)
+        self._take(body_of(event), kept.version)
+        self.round = kept.round
         self.learner = learner_of(msgspec.structs.replace(self.config, spec=kept.spec))
         for name, own in self.learner.state._asdict().items():
             dtype, shape, content = kept.arrays[name]
@@ -334,6 +339,14 @@ class LiveRanker:
         }
         self.seq_of = {waited.event_id: seq for seq, waited in self.waiting.items()}
         self.tally = kept.tally
+
+
+def _gain_weights(measure: Measure, config: Config) -> list[float] | None:
+    """Return what a gain counts at each position, or None where it depends on the others."""
+    if not measure.is_gain_per_item(float(config.request.get("max_grade", 1.0))):
+        return None
+    sign = -1.0 if measure.is_loss else 1.0
+    return [sign * float(weight) for weight in measure.weights(len(config.catalogue or ()))]
 
 
 def id_number(name: str) -> float:

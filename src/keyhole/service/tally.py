@@ -146,7 +146,7 @@ class Tally(msgspec.Struct):
     def count_truth(
         self,
         ranked: Ranked,
-        gains: list[float],
+        gains: tuple[float, ...],
         weights: list[float],
         names: tuple[str, ...],
     ) -> None:
