@@ -121,7 +121,7 @@ def free_port():
 def await_ready(port, path):
     for _ in range(1_200):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5):  # noqa: S310
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5):
                 return
         except urllib.error.HTTPError as error:
             if error.code in {404, 405}:
@@ -134,7 +134,7 @@ def await_ready(port, path):
 
 def put_ranker(port):
     body = json.dumps({"items": [f"item-{i}" for i in range(N_ITEMS)], "k": 1}).encode()
-    request = urllib.request.Request(  # noqa: S310
+    request = urllib.request.Request(
         f"http://127.0.0.1:{port}/v1/rankers/load",
         body,
         {"content-type": "application/json"},
@@ -196,10 +196,11 @@ def main():
     parser.add_argument("--quick", action="store_true", help="shorter turns")
     parser.add_argument("--seconds", type=float, help="length of a turn")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the log is kept")
     given = parser.parse_args()
     seconds = given.seconds or (1.0 if given.quick else 4.0)
     ports = free_port(), free_port()
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         serve = ["-m", "keyhole", "serve", "--db", f"{folder}/load.db", "--port", str(ports[0])]
         servers = [
             subprocess.Popen([sys.executable, *serve], stdout=subprocess.DEVNULL),
