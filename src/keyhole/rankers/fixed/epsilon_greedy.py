@@ -2,8 +2,10 @@
 
 from typing import Any, NamedTuple, Unpack
 
-from keyhole.contracts import RankerKernel
-from keyhole.errors import check_number
+import numpy as np
+
+from keyhole.contracts import Impression, RankerKernel
+from keyhole.errors import FloatArray, check_number
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar
 from keyhole.rankers.fixed.base import GameFacts
@@ -30,12 +32,18 @@ class EpsilonGreedyParams(NamedTuple):
 
 
 @kernel
+def exploration(scale: float, round: int) -> float:
+    """Return how often a round lifts an item."""
+    return min(1.0, scale * (round + 1.0) ** (-1.0 / 3.0))
+
+
+@kernel
 def _rank(
     params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
 ) -> tuple[bool, float]:
     n_items, k = out.shape[0], params.k
     sort_by_means(state, draw, out, work)
-    epsilon = min(1.0, params.scale * (draw.round + 1.0) ** (-1.0 / 3.0))
+    epsilon = exploration(params.scale, draw.round)
     if scalar(draw, draw.round, _COIN, 0) < epsilon:
         place = place_of_any(draw, _ITEM, out)
         if place >= k:
@@ -83,3 +91,10 @@ class EpsilonGreedy(CountingRanker):
         self.params = EpsilonGreedyParams(
             self.k, self.gains, check_number(scale, "`scale` of EpsilonGreedy", above=0.0)
         )
+
+    def chances(self, impression: Impression) -> FloatArray | None:
+        """Return the propensity where one item is seen: that of a set says less than its items'."""
+        return np.full(1, impression.propensity) if self.k == 1 else None
+
+    def least_chance(self, impression: Impression) -> float | None:
+        return exploration(self.params.scale, impression.round) / self.n_items

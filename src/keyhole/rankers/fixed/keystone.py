@@ -5,12 +5,13 @@ from typing import Any, ClassVar, Self, Unpack
 import numpy as np
 
 from keyhole.bounds import ftpl
+from keyhole.contracts import Impression
 from keyhole.errors import MAX_ROUND, FloatArray, IntArray, InvalidInput, check_ranking
 from keyhole.rankers.fixed.audited import MOST_BUCKETS, Histograms
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker, GameFacts, places_in
 from keyhole.rankers.fixed.keystone_rounds import ROUNDS, KeystoneParams
 from keyhole.rankers.fixed.lifting import value_table
-from keyhole.rankers.fixed.safe import ALARMS, LEAD_SQUARES, VARIANCE, safe_params
+from keyhole.rankers.fixed.safe import ALARMS, FLOOR_RATE, LEAD_SQUARES, VARIANCE, safe_params
 
 
 class Keystone(FixedListRanker):
@@ -62,6 +63,18 @@ class Keystone(FixedListRanker):
     @property
     def depth(self) -> int:
         return self.k
+
+    @property
+    def n_alarms(self) -> int:
+        return int(self.state.numbers[ALARMS])
+
+    def chances(self, impression: Impression) -> FloatArray | None:
+        return impression.note[: self.k]
+
+    def least_chance(self, impression: Impression) -> float | None:
+        if self.k == self.n_items:
+            return 1.0
+        return FLOOR_RATE * (impression.round + 1.0) ** (-1.0 / 3.0) / self.n_items
 
     def check_state(self, arrays: Arrays) -> None:
         for name in ("held", "order"):
