@@ -14,6 +14,7 @@ from keyhole.cli.bound import bound_command
 from keyhole.cli.check import check_command
 from keyhole.cli.classify import classify_command
 from keyhole.cli.compare import compare_command
+from keyhole.cli.db import db_commands
 from keyhole.cli.endings import MEANINGS, ExitCode, one_sentence
 from keyhole.cli.evaluate import evaluate_command
 from keyhole.cli.keys import keys_app
@@ -106,3 +107,4 @@ app.command(name="atlas", cls=AtlasCommand)(atlas_command)
 app.command(name="bound")(bound_command)
 app.command(name="serve")(serve_command)
 app.add_typer(keys_app)
+app.add_typer(db_commands)

@@ -8,8 +8,11 @@ from typing import Any, Literal
 import msgspec
 
 from keyhole.errors import KeyholeError
+from keyhole.service.commands import EvaluationRequest
 from keyhole.service.errors import NotFound
-from keyhole.service.http.problems import Busy, NotBuilt, Problem, problem_of
+from keyhole.service.evaluations import evaluate, judge_of
+from keyhole.service.events import Config
+from keyhole.service.http.problems import Busy, Problem, problem_of
 from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger
 from keyhole.service.store.base import Store
@@ -24,7 +27,7 @@ class EvaluationReply(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     ranker: str
     status: Literal["queued", "running", "done", "failed"]
-    request: dict[str, Any]
+    request: EvaluationRequest
     result: dict[str, Any] | None = None
     problem: Problem | None = None
 
@@ -36,8 +39,12 @@ class Evaluations:
         self._replies: OrderedDict[tuple[str, str], EvaluationReply] = OrderedDict()
         self._pool: ThreadPoolExecutor | None = None
 
-    def ask(self, live: LiveRanker, store: Store, request: dict[str, Any]) -> EvaluationReply:
+    def ask(self, live: LiveRanker, store: Store, request: EvaluationRequest) -> EvaluationReply:
         """Begin an evaluation, after those that were asked for before it."""
+        best: tuple[str, ...] = ()
+        if live.config.catalogue is not None:
+            best = tuple(str(name) for name in live.learner.best())
+        judge_of(live.config, best)  # refuses what cannot be judged, now
         waiting = sum(reply.status in ("queued", "running") for reply in self._replies.values())
         if waiting >= _WAITING:
             raise Busy(f"At most {_WAITING} evaluations may wait at once.")
@@ -45,7 +52,7 @@ class Evaluations:
         self._keep(reply)
         if self._pool is None:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
-        self._pool.submit(self._run, reply, live, store)
+        self._pool.submit(self._run, reply, store, live.config, best)
         return reply
 
     def find(self, ranker: str, name: str) -> EvaluationReply:
@@ -64,10 +71,12 @@ class Evaluations:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, reply: EvaluationReply, live: LiveRanker, store: Store) -> None:
+    def _run(
+        self, reply: EvaluationReply, store: Store, config: Config, best: tuple[str, ...]
+    ) -> None:
         self._keep(msgspec.structs.replace(reply, status="running"))
         try:
-            result = _evaluate(live, store, reply.request)
+            result = evaluate(store, reply.ranker, config, best, reply.request)
             done = msgspec.structs.replace(reply, status="done", result=result)
         except Exception as error:
             if not isinstance(error, KeyholeError):
@@ -79,7 +88,3 @@ class Evaluations:
         self._replies[reply.ranker, reply.id] = reply
         while len(self._replies) > _KEPT:
             self._replies.popitem(last=False)
-
-
-def _evaluate(live: LiveRanker, store: Store, request: dict[str, Any]) -> dict[str, Any]:
-    raise NotBuilt("Evaluations are not part of this installation.")

@@ -2,21 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from itertools import islice
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 from typing import Any
 
 import msgspec
 
 from keyhole.errors import check_choice
+from keyhole.service.commands import EvaluationRequest
 from keyhole.service.http.call import Call, number
 from keyhole.service.http.evaluations import EvaluationReply
 from keyhole.service.http.operations import Operation, Parameter, Reply
 from keyhole.service.http.problems import NotAcceptable
 from keyhole.service.http.wire import Answer, Headers, encode, json_answer
 from keyhole.service.store.base import Store
-from keyhole.service.store.export import event_record, write_parquet
+from keyhole.service.store.export import event_records, impressions, write_parquet
 from keyhole.service.summary import event_page
 
 FORMATS = {
@@ -30,7 +29,7 @@ _DEFAULT_LIMIT = 100
 _MOST = {"json": 10_000, "ndjson": MAX_SEQ, "parquet": 10_000_000}
 _CHUNK = 2**18
 
-_evaluation_request = msgspec.json.Decoder(dict[str, Any])
+_evaluation_request = msgspec.json.Decoder(EvaluationRequest)
 
 
 class EventsReply(msgspec.Struct, frozen=True):
@@ -80,8 +79,7 @@ def _format(call: Call, given: str | None) -> str:
 
 
 def _records(store: Store, ranker: str, after: int, limit: int) -> list[dict[str, Any]]:
-    events = store.events(ranker, after=after, limit=limit)
-    return [event_record(event) for event in islice(events, limit)]
+    return list(event_records(store, ranker, after=after, limit=limit))
 
 
 async def _lines(store: Store, ranker: str, after: int, limit: int) -> AsyncGenerator[bytes, None]:
@@ -97,14 +95,13 @@ async def _lines(store: Store, ranker: str, after: int, limit: int) -> AsyncGene
 async def _parquet(
     store: Store, ranker: str, after: int, limit: int
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the log as a Parquet file, which is written beside and sent in pieces."""
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "events.parquet"
-        events = store.events(ranker, after=after, limit=limit)
-        await asyncio.to_thread(write_parquet, events, file)
-        with file.open("rb") as opened:
-            while piece := await asyncio.to_thread(opened.read, _CHUNK):
-                yield piece
+    """Yield impressions and their feedback as a Parquet file, a row for each item revealed."""
+    with TemporaryFile() as file:
+        rows = impressions(store, ranker, after=after, limit=limit)
+        await asyncio.to_thread(write_parquet, rows, file)
+        file.seek(0)
+        while piece := await asyncio.to_thread(file.read, _CHUNK):
+            yield piece
 
 
 async def get_event(call: Call) -> Answer:
@@ -115,7 +112,7 @@ async def get_event(call: Call) -> Answer:
 
 async def ask_evaluation(call: Call) -> Answer:
     """Judge another policy on the log of a ranker."""
-    request = await call.decode(_evaluation_request)
+    request = await call.decode(_evaluation_request, b"{}")
     desk = call.service.desk
     live = desk.engine.ranker(call.params[0])
     reply = call.service.evaluations.ask(live, desk.store, request)
@@ -172,7 +169,8 @@ OPERATIONS = (
                 (Parameter("Location", {"type": "string"}, "Where to read what came of it."),),
             )
         },
-        request={"application/json": dict[str, Any]},
+        request={"application/json": EvaluationRequest},
+        is_request_required=False,
     ),
     Operation(
         "GET", "/v1/rankers/{ranker}/evaluations", list_evaluations, "read", "List evaluations",

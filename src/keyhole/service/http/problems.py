@@ -71,10 +71,6 @@ class NotReady(Refused):
     """The log is still being read, or cannot be."""
 
 
-class NotBuilt(Refused):
-    """A part that this installation lacks."""
-
-
 class FieldError(msgspec.Struct, frozen=True):
     """What is wrong with one part of a body, by its JSON pointer."""
 
@@ -130,7 +126,6 @@ TABLE: dict[type[BaseException], Row] = {
     library.LibraryMissing: Row(422, "library-missing", "A library is not installed"),
     errors.NotLearnable: Row(422, "not-learnable", "This feedback cannot teach this measure"),
     errors.KeyReused: Row(422, "key-reused", "The key came with another request before"),
-    NotBuilt: Row(501, "not-built", "This part is not there"),
     Busy: Row(503, "busy", "Too many requests at once", _RETRY),
     NotReady: Row(503, "not-ready", "The service is not ready", _RETRY),
     errors.StoreError: Row(503, "store-failed", "The log cannot be used", _RETRY),
