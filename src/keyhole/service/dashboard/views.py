@@ -1,5 +1,6 @@
 """The views of the dashboard: who asks for what, and which page answers it."""
 
+import asyncio
 import json
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,7 +11,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from keyhole.errors import KeyholeError
+from keyhole.errors import InvalidInput, KeyholeError
+from keyhole.service.commands import EvaluationRequest
+from keyhole.service.dashboard.evaluate_page import (
+    BASELINES,
+    BOUNDS,
+    POLICIES,
+    blank_form,
+    read_form,
+    request_of,
+    result_page,
+)
 from keyhole.service.dashboard.event_page import MAX_ROWS, event_pairs, event_rows
 from keyhole.service.dashboard.figures import polyline, smoothed
 from keyhole.service.dashboard.log import KINDS, event_address, event_row, log_page
@@ -20,6 +31,7 @@ from keyhole.service.dashboard.ranker_page import MODES, ranker_page
 from keyhole.service.dashboard.stream import messages
 from keyhole.service.desk import Desk
 from keyhole.service.errors import NotFound, StoreError
+from keyhole.service.evaluations import evaluate
 from keyhole.service.live import LiveRanker
 from keyhole.service.summary import event_page
 from keyhole.service.summary import summary as summary_of
@@ -68,6 +80,7 @@ class Dashboard:
     def __init__(self, desk: Desk, settings: Settings) -> None:
         self.desk = desk
         self.settings = settings
+        self._judging = asyncio.Semaphore(1)
 
     # ------------------------------------------------------------------- all rankers
 
@@ -178,6 +191,49 @@ class Dashboard:
             "twin": event_address(root_of(request), live.name, event_id) + _JSON,
         }
         return html(request, "event.html", data)
+
+    # ------------------------------------------------------------------- another policy on it
+
+    @page_of_errors
+    async def evaluate(self, request: Request) -> Response:
+        """Show a form, and once it is sent what another policy would have earned."""
+        live, _ = self._live(request, request.path_params["ranker"])
+        is_fixed = live.config.catalogue is not None
+        best = tuple(str(name) for name in live.learner.best()) if is_fixed else ()
+        form, result, error = blank_form(list(best)), None, None
+        if request.method == "POST":
+            try:
+                form = read_form(await request.body(), form)
+                result = await self._judge(live, best, request_of(form))
+            except InvalidInput as wrong:
+                if wants_json(request):
+                    raise
+                error = str(wrong)
+        if wants_json(request):
+            return plain({"ranker": live.name, "form": form, "result": result})
+        data = {
+            "name": live.name,
+            "here": "evaluate",
+            "fixed": is_fixed,
+            "measure": live.config.measure,
+            "form": form,
+            "result": None if result is None else result_page(result),
+            "error": error,
+            "policies": list(POLICIES.items()),
+            "baselines": list(BASELINES.items()),
+            "bounds": list(BOUNDS.items()),
+            "twin": f"{root_of(request)}/rankers/{live.name}/evaluate{_JSON}",
+        }
+        return html(request, "evaluate.html", data, status=200 if error is None else 422)
+
+    async def _judge(
+        self, live: LiveRanker, best: tuple[str, ...], asked: EvaluationRequest
+    ) -> dict[str, Any]:
+        """Judge a policy in a thread, one at a time: it reads the whole log."""
+        async with self._judging:
+            return await run_in_threadpool(
+                evaluate, self.desk.store, live.name, live.config, best, asked
+            )
 
     # ------------------------------------------------------------------- what they share
 
