@@ -23,9 +23,8 @@ from keyhole.service.dashboard.evaluate_page import (
     result_page,
 )
 from keyhole.service.dashboard.event_page import MAX_ROWS, event_pairs, event_rows
-from keyhole.service.dashboard.figures import polyline, smoothed
+from keyhole.service.dashboard.index_page import index_page
 from keyhole.service.dashboard.log import KINDS, event_address, event_row, log_page
-from keyhole.service.dashboard.numbers import count, value
 from keyhole.service.dashboard.pages import error_page, html, plain, root_of, with_query
 from keyhole.service.dashboard.ranker_page import MODES, ranker_page
 from keyhole.service.dashboard.stream import messages
@@ -89,12 +88,12 @@ class Dashboard:
         """Show all rankers, or how to make the first."""
         names = [name for name in sorted(self.desk.engine.rankers) if _sees(request, name)]
         summaries = [summary_of(self.desk.engine.ranker(name)) for name in names]
-        rankers = [_index_row(summary) for summary in summaries]
+        page = index_page(summaries, root_of(request))
         if wants_json(request):
-            return plain({"rankers": rankers})
+            return plain({"rankers": summaries, "page": page})
         needs_key = bool(await run_in_threadpool(self.desk.store.keys))
         data = {
-            "rankers": rankers,
+            "page": page,
             "needs_key": needs_key,
             "commands": _first_commands(_base(request), needs_key),
             "twin": f"{root_of(request)}/index.json",
@@ -264,25 +263,6 @@ def _number(text: str | None) -> int | None:
 
 def _base(request: Request) -> str:
     return str(request.base_url).rstrip("/")
-
-
-def _index_row(summary: dict[str, Any]) -> dict[str, Any]:
-    series = summary["series"]
-    smooth = smoothed(series["score"])
-    scores = [score for score in smooth if score is not None]
-    line = polyline(series["round"], smooth, width=100, height=20)
-    return {
-        "name": summary["name"],
-        "ranker": summary["ranker"],
-        "mode": summary["mode"],
-        "mode_says": MODES[summary["mode"]],
-        "measure": summary["measure"],
-        "rounds": count(summary["round"]),
-        "waiting": count(summary["counts"]["waiting"]),
-        "score": value(scores[-1] if scores else None),
-        "first_score": value(scores[0] if scores else None),
-        "sparkline": line if len(scores) > 1 else "",
-    }
 
 
 def _curl(method: str, address: str, body: dict[str, Any], needs_key: bool) -> str:
