@@ -75,7 +75,7 @@ def facts(summary: Summary) -> list[Row]:
         (
             "Score",
             value(_last(series["score"])),
-            f"relevance of the top {summary['k']}",
+            "mean relevance",
             "The mean relevance that feedback told of the first items, over the last rounds.",
         ),
         (
