@@ -14,6 +14,7 @@ from keyhole.cli.bound import bound_command
 from keyhole.cli.check import check_command
 from keyhole.cli.classify import classify_command
 from keyhole.cli.compare import compare_command
+from keyhole.cli.db import db_commands
 from keyhole.cli.endings import MEANINGS, ExitCode, one_sentence
 from keyhole.cli.evaluate import evaluate_command
 from keyhole.cli.learn import learn_command
@@ -102,3 +103,4 @@ app.command(name="evaluate")(evaluate_command)
 app.command(name="classify")(classify_command)
 app.command(name="atlas", cls=AtlasCommand)(atlas_command)
 app.command(name="bound")(bound_command)
+app.add_typer(db_commands)
