@@ -200,6 +200,55 @@ def test_what_can_be_read(connect):
     ]  # fmt: skip
 
 
+def test_a_batch_has_a_result_for_every_line(connect):
+    lines = [
+        {"line": 1, "status": 201, "event_id": "e1", "learned": "pending", "seq": 9},
+        {"line": 2, "status": 404, "event_id": "e2", "type": "urn:x", "detail": "No."},
+        {"line": 3, "status": 200, "event_id": "e3", "learned": "late", "seq": 3},
+    ]
+    body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    client, service = connect((200, body))
+    results = client.feedback_batch("shop", [("e1", 1), ("e2", [0, 1]), ("e3", "none")])
+    assert [(each.status, each.learned) for each in results] == [
+        (201, "pending"), (404, None), (200, "late"),
+    ]  # fmt: skip
+    assert results[1].detail == "No."
+    (request,) = service.requests
+    assert request.url.path == "/v1/rankers/shop/feedback-batch"
+    assert request.headers["content-type"] == "application/x-ndjson"
+    assert [json.loads(line) for line in request.content.splitlines()] == [
+        {"event_id": "e1", "status": "observed", "relevance": [1.0]},
+        {"event_id": "e2", "status": "observed", "relevance": [0.0, 1.0]},
+        {"event_id": "e3", "status": "none"},
+    ]
+
+
+def test_events_come_page_by_page(connect):
+    client, service = connect(
+        {"events": [{"seq": 6}, {"seq": 7}], "next_after": 7},
+        {"events": [{"seq": 8}], "next_after": None},
+    )
+    assert [event["seq"] for event in client.events("shop", after=5)] == [6, 7, 8]
+    assert [request.url.params["after"] for request in service.requests] == ["5", "7"]
+
+
+def test_an_evaluation_is_waited_for(connect, pauses):
+    told = {"id": "v", "ranker": "shop", "request": {}}
+    client, service = connect(
+        (202, {**told, "status": "queued"}, {"location": "/v1/rankers/shop/evaluations/v"}),
+        {**told, "status": "running"},
+        {**told, "status": "done", "result": {"value": 1}},
+        (202, {**told, "status": "failed", "problem": {"status": 422, "detail": "Too few."}}),
+    )
+    assert client.evaluate("shop", {"policy": "best-fixed"}).result == {"value": 1}
+    assert [request.url.path[-14:] for request in service.requests] == [
+        "op/evaluations", "/evaluations/v", "/evaluations/v",
+    ]  # fmt: skip
+    assert len(pauses) == 2
+    with pytest.raises(RequestRefused, match="Too few"):
+        client.evaluate("shop", {"policy": "best-fixed"})
+
+
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
@@ -366,7 +415,7 @@ def test_nobody_waits_for_retries_of_a_service_known_to_be_away(connect, pauses)
     ],
 )  # fmt: skip
 def test_errors_tell_what_the_problem_tells(connect, status, kind):
-    errors = [{"pointer": "/relevance/0", "detail": "must be finite."}]
+    errors = [{"pointer": "/relevance/0", "message": "must be finite"}]
     answer = problem(status, "Wrong.", errors=errors, verdict={"class": "hopeless"})
     client, _ = connect(answer, retries=0)
     with pytest.raises(ServiceError) as raised:
@@ -377,7 +426,7 @@ def test_errors_tell_what_the_problem_tells(connect, status, kind):
     assert (error.status, error.type, error.detail) == (status, "urn:keyhole:x", "Wrong.")
     assert (error.pointers, error.errors) == (["/relevance/0"], errors)
     assert error.extra == {"verdict": {"class": "hopeless"}}
-    assert str(error) == "Wrong. /relevance/0: must be finite."
+    assert str(error) == "Wrong."
     assert isinstance(error, ValueError) == (kind is RequestRefused)
 
 

@@ -17,6 +17,7 @@ try:
         ServiceError,
     )
     from keyhole.client.replies import (
+        Evaluation,
         FeedbackResult,
         LineResult,
         Policy,
@@ -33,6 +34,7 @@ __all__ = [
     "AsyncClient",
     "Client",
     "Conflict",
+    "Evaluation",
     "FeedbackResult",
     "LineResult",
     "NotAllowed",

@@ -128,9 +128,11 @@ class Client:
 
     def events(self, ranker: str, *, after: int = 0) -> Iterator[dict[str, Any]]:
         """Yield the events of a ranker's log with a greater seq, page by page."""
-        while page := self._events_page(ranker, after):
-            yield from page
-            after = page[-1]["seq"]
+        following: int | None = after
+        while following is not None:
+            page = self._events_page(ranker, following)
+            yield from page.events
+            following = page.next_after
 
     def close(self) -> None:
         """Close the connections."""
@@ -192,10 +194,12 @@ class AsyncClient:
 
     async def events(self, ranker: str, *, after: int = 0) -> AsyncIterator[dict[str, Any]]:
         """Yield the events of a ranker's log with a greater seq, page by page."""
-        while page := await self._events_page(ranker, after):
-            for event in page:
+        following: int | None = after
+        while following is not None:
+            page = await self._events_page(ranker, following)
+            for event in page.events:
                 yield event
-            after = page[-1]["seq"]
+            following = page.next_after
 
     async def close(self) -> None:
         """Close the connections."""

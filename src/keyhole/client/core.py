@@ -4,11 +4,19 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-import msgspec
 from numpy.typing import ArrayLike
 
 from keyhole.client.errors import ServiceAway, ServiceError
-from keyhole.client.replies import FeedbackResult, LineResult, RankerInfo, Ranking, State
+from keyhole.client.replies import (
+    Evaluation,
+    FeedbackResult,
+    LineResult,
+    Page,
+    RankerInfo,
+    RankerPage,
+    Ranking,
+    State,
+)
 from keyhole.client.requests import (
     Relevance,
     Status,
@@ -19,7 +27,7 @@ from keyhole.client.requests import (
     path_of,
     rank_fields,
 )
-from keyhole.client.talk import Answer, Call, Pause, Talk, ask, read
+from keyhole.client.talk import Answer, Call, Pause, Talk, ask, error_from, read
 from keyhole.errors import InvalidInput, check_integer
 
 MOST_LINES = 1_000
@@ -231,12 +239,12 @@ class Core:
             path = path_of("rankers", ranker, "events", event_id, "activate")
             yield from self._ask(Call("POST", path))
 
-    def events_page(self, ranker: str, after: int) -> Talk[list[dict[str, Any]]]:
-        """Return the next events of a ranker's log."""
+    def events_page(self, ranker: str, after: int) -> Talk[Page]:
+        """Return the next page of a ranker's log."""
         path = path_of("rankers", ranker, "events")
         params = {"after": str(after), "limit": str(_PAGE)}
         answer = yield from self._ask(Call("GET", path, params=params))
-        return read(answer, _Page).events
+        return read(answer, Page)
 
     def state(self, ranker: str) -> Talk[State]:
         """Return how far a ranker has come, and the hash of what it knows."""
@@ -251,9 +259,9 @@ class Core:
     def rankers(self) -> Talk[list[RankerInfo]]:
         """Return all rankers that this key may see."""
         answer = yield from self._ask(Call("GET", path_of("rankers")))
-        return read(answer, _Rankers).rankers
+        return read(answer, RankerPage).rankers
 
-    def evaluate(self, ranker: str, question: Mapping[str, Any]) -> Talk[dict[str, Any]]:
+    def evaluate(self, ranker: str, question: Mapping[str, Any]) -> Talk[Evaluation]:
         """Judge another policy on the log of a ranker, and wait for the verdict.
 
         ``question`` is the body of ``POST /v1/rankers/{ranker}/evaluations``.
@@ -261,17 +269,11 @@ class Core:
         path = path_of("rankers", ranker, "evaluations")
         answer = yield from self._ask(Call("POST", path, body_of(question)))
         where = answer.headers.get("location", "")
-        while True:
-            told = read(answer, dict[str, Any])
-            if told.get("status") not in ("queued", "running"):
-                return told
+        told = read(answer, Evaluation)
+        while told.status in ("queued", "running"):
             yield Pause(_POLL_SECONDS)
             answer = yield from self._ask(Call("GET", where))
-
-
-class _Page(msgspec.Struct, frozen=True):
-    events: list[dict[str, Any]]
-
-
-class _Rankers(msgspec.Struct, frozen=True):
-    rankers: list[RankerInfo]
+            told = read(answer, Evaluation)
+        if told.problem is not None:
+            raise error_from(told.problem, int(told.problem.get("status", 500)))
+        return told

@@ -10,7 +10,7 @@ class ServiceError(KeyholeError):
 
     ``status`` is that of HTTP, None where nobody answered; ``type`` names the kind of problem for
     programs, ``detail`` says it to people, and ``errors`` has a ``pointer`` (RFC 6901) and a
-    ``detail`` for every part of the request that cannot be used. ``extra`` is what else the
+    ``message`` for every part of the request that cannot be used. ``extra`` is what else the
     problem tells, such as the ``verdict`` on a measure that cannot be learnt. ``retry_after`` is
     how many seconds the service asks to wait.
     """
@@ -28,12 +28,7 @@ class ServiceError(KeyholeError):
         self.detail, self.status, self.type = detail, status, type
         self.errors, self.extra = errors or [], extra or {}
         self.retry_after = retry_after
-        places = [f"{each['pointer']}: {each.get('detail', '')}" for each in self._placed()]
-        super().__init__(" ".join([detail, *places]))
-
-    def _placed(self) -> list[dict[str, Any]]:
-        """Return the errors of parts that the detail does not tell already."""
-        return [each for each in self.errors if each.get("detail", "") not in self.detail]
+        super().__init__(detail)
 
     @property
     def pointers(self) -> list[str]:

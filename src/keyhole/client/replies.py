@@ -45,12 +45,40 @@ class FeedbackResult(msgspec.Struct, frozen=True):
 
 
 class LineResult(msgspec.Struct, frozen=True):
-    """What became of one line of a batch: a status of HTTP, and what was learnt or is wrong."""
+    """What became of a line of a batch, numbered from 1: the status that it would have had alone.
 
+    Where that is not 200 or 201, ``type`` and ``detail`` are those of the problem.
+    """
+
+    line: int
     status: int
     event_id: str | None = None
     learned: str | None = None
+    seq: int | None = None
+    type: str | None = None
     detail: str | None = None
+
+
+class Evaluation(msgspec.Struct, frozen=True):
+    """What came of judging another policy on a log; ``result`` has values and their bounds."""
+
+    id: str
+    status: str
+    result: dict[str, Any] | None = None
+    problem: dict[str, Any] | None = None
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A page of a log, and after which seq the next one begins."""
+
+    events: list[dict[str, Any]]
+    next_after: int | None = None
+
+
+class RankerPage(msgspec.Struct, frozen=True):
+    """All rankers."""
+
+    rankers: list["RankerInfo"]
 
 
 class RankerInfo(msgspec.Struct, frozen=True):

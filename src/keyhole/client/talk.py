@@ -88,15 +88,22 @@ def error_of(answer: Answer | NoAnswer | None) -> ServiceError:
     if not isinstance(answer, Answer):
         why = "it gave no reason" if answer is None else answer.why
         return ServiceAway(f"The service did not answer: {why}.")
-    problem = _problem_of(answer)
-    title = problem.get("title") or f"The service answered with status {answer.status}."
-    return kind_of(answer.status)(
+    wait = _seconds_of(answer.headers.get("retry-after"))
+    return error_from(_problem_of(answer), answer.status, wait)
+
+
+def error_from(
+    problem: dict[str, Any], status: int, retry_after: float | None = None
+) -> ServiceError:
+    """Return the exception that a problem (RFC 9457) stands for."""
+    title = problem.get("title") or f"The service answered with status {status}."
+    return kind_of(status)(
         str(problem.get("detail") or title),
-        status=answer.status,
+        status=status,
         type=str(problem.get("type", "about:blank")),
         errors=[e for e in problem.get("errors") or [] if isinstance(e, dict) and "pointer" in e],
         extra={name: value for name, value in problem.items() if name not in _PROBLEM_FIELDS},
-        retry_after=_seconds_of(answer.headers.get("retry-after")),
+        retry_after=retry_after,
     )
 
 
