@@ -280,6 +280,28 @@ class Ranker(Described, ABC):
                 part[...] = kept
             raise
 
+    def chances(self, impression: Impression) -> FloatArray | None:
+        """Return how likely each of the first ``depth`` items shown was to be among them.
+
+        Marginal over the draws of the ranker: what a log of its impressions can be judged with.
+        None where the ranker does not know, or where no estimate may divide by it.
+        """
+        return None
+
+    def chance_given_the_past(self, impression: Impression) -> float | None:
+        """Return how likely what was revealed was, given what the ranker had shown before.
+
+        Where draws depend on earlier ones it is not what :meth:`chances` says: an item that is
+        shown once in a block cannot be shown again. Estimates must not divide by it.
+        """
+        chances = self.chances(impression)
+        return None if chances is None else float(chances[-1])
+
+    @property
+    def n_alarms(self) -> int:
+        """How often a test for changes has found one; 0 for a ranker without such a test."""
+        return 0
+
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """Return a copy of the state as plain arrays, with the spec of the ranker it is of."""
         with self.lock:

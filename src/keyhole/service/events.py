@@ -55,6 +55,8 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """
 
     spec: dict[str, Any]
+    request: dict[str, Any]
+    """What the owner asked for, as plain data."""
     catalogue: tuple[str, ...] | None
     measure: str
     k: int
@@ -86,6 +88,8 @@ class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
     explored: bool
     mode: Mode
     k: int
+    propensity: float | None = None
+    """What the learner said of its own draw; None where it does not know."""
     p_marginal: float | None = None
     p_conditional: float | None = None
     chances: tuple[float, ...] | None = None
@@ -98,6 +102,8 @@ class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
     n_features: int = 0
     dtype: Literal["f4", "f8"] = "f8"
     own: tuple[int, ...] | None = None
+    n_excluded: int = 0
+    """How many items, the last of ``ranking``, were not shown."""
     teaches: bool = True
     """Whether it is learnt from: the list shown was the ranker's own, and it is not frozen."""
     deferred: bool = False
@@ -129,6 +135,7 @@ class Rebased(msgspec.Struct, frozen=True):
     """The whole state of a ranker, written where a newer algorithm takes over."""
 
     state: bytes
+    version: str
 
 
 BODIES: dict[Kind, type[msgspec.Struct]] = {

@@ -2,8 +2,10 @@
 
 from typing import Any, NamedTuple, Unpack
 
-from keyhole.contracts import RankerKernel
-from keyhole.errors import check_number
+import numpy as np
+
+from keyhole.contracts import Impression, RankerKernel
+from keyhole.errors import FloatArray, check_number
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar
 from keyhole.rankers.fixed.base import GameFacts
@@ -83,3 +85,7 @@ class EpsilonGreedy(CountingRanker):
         self.params = EpsilonGreedyParams(
             self.k, self.gains, check_number(scale, "`scale` of EpsilonGreedy", above=0.0)
         )
+
+    def chances(self, impression: Impression) -> FloatArray | None:
+        """Return the propensity where one item is seen: that of a set says less than its items'."""
+        return np.full(1, impression.propensity) if self.k == 1 else None

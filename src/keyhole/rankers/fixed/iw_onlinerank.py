@@ -7,7 +7,7 @@ import numpy as np
 
 from keyhole.bounds import ftpl
 from keyhole.bounds import iw_onlinerank as bounds
-from keyhole.contracts import RankerKernel
+from keyhole.contracts import Impression, RankerKernel
 from keyhole.errors import FloatArray, check_number
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import gumbels, scalar
@@ -265,3 +265,6 @@ class IWOnlineRank(FixedListRanker):
     @property
     def depth(self) -> int:
         return self.k
+
+    def chances(self, impression: Impression) -> FloatArray | None:
+        return impression.note[: self.k]

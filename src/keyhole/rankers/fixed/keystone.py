@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self, Unpack
 import numpy as np
 
 from keyhole.bounds import ftpl
+from keyhole.contracts import Impression
 from keyhole.errors import MAX_ROUND, FloatArray, IntArray, InvalidInput, check_ranking
 from keyhole.rankers.fixed.audited import MOST_BUCKETS, Histograms
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker, GameFacts, places_in
@@ -62,6 +63,13 @@ class Keystone(FixedListRanker):
     @property
     def depth(self) -> int:
         return self.k
+
+    @property
+    def n_alarms(self) -> int:
+        return int(self.state.numbers[ALARMS])
+
+    def chances(self, impression: Impression) -> FloatArray | None:
+        return impression.note[: self.k]
 
     def check_state(self, arrays: Arrays) -> None:
         for name in ("held", "order"):

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, NamedTuple, Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.contracts import RankerKernel
-from keyhole.errors import IntArray, check_ranking
+from keyhole.contracts import Impression, RankerKernel
+from keyhole.errors import FloatArray, IntArray, check_ranking
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.kernels.sorting import sort_descending
@@ -81,6 +81,9 @@ class Random(FixedListRanker):
     def depth(self) -> int:
         return 0
 
+    def chances(self, impression: Impression) -> FloatArray | None:
+        return np.full(self.k, self.k / self.n_items)
+
 
 class Fixed(FixedListRanker):
     """One ranking for ever, such as the best one in hindsight.
@@ -116,6 +119,9 @@ class Fixed(FixedListRanker):
     @property
     def depth(self) -> int:
         return 0
+
+    def chances(self, impression: Impression) -> FloatArray | None:
+        return np.ones(self.k)
 
     def settings_for(self, where: IntArray) -> dict[str, Any]:
         """Keep the order of those that stay; those that are new come below them."""

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 import numpy as np
 
 from keyhole.bounds import blocks, choices, ftpl
-from keyhole.contracts import RankerKernel
+from keyhole.contracts import Impression, RankerKernel
 from keyhole.errors import (
+    FloatArray,
     IntArray,
     InvalidInput,
     check_choice,
@@ -380,6 +381,28 @@ class RTopK(FixedListRanker):
     @property
     def depth(self) -> int:
         return self.k
+
+    def chances(self, impression: Impression) -> FloatArray | None:
+        """Return one over the length of the block for each item of the explored cell.
+
+        What is seen of the learner's own lists depends on all that was seen before: no estimate
+        divides by it.
+        """
+        if not impression.explored:
+            return None
+        with self.lock:
+            cell = _cell_now(self.params, self.draw(impression.round), self._scratch(self.n_items))
+        n_shown = min(self.k, self.n_items - cell * self.k)
+        return np.full(n_shown, impression.propensity)
+
+    def chance_given_the_past(self, impression: Impression) -> float | None:
+        """Return one over the rounds that the block still has: a cell not yet shown is due."""
+        if not impression.explored:
+            return None
+        with self.lock:
+            work = self._scratch(self.n_items)
+            _cell_now(self.params, self.draw(impression.round), work)
+            return 1.0 / float(work.header[3] - impression.round)
 
     def settings_for(self, where: IntArray) -> dict[str, Any]:
         changed = super().settings_for(where)

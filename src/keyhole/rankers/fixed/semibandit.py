@@ -6,8 +6,8 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 import numpy as np
 
 from keyhole.bounds import ftpl, precision
-from keyhole.contracts import RankerKernel
-from keyhole.errors import check_number
+from keyhole.contracts import Impression, RankerKernel
+from keyhole.errors import FloatArray, check_number
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar, uniforms
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
@@ -247,3 +247,6 @@ class SemiBandit(FixedListRanker):
     @property
     def depth(self) -> int:
         return self.k
+
+    def chances(self, impression: Impression) -> FloatArray | None:
+        return impression.note[: self.k]

@@ -1,0 +1,287 @@
+"""The one way in: commands of many callers are decided, committed in groups, and applied.
+
+While one group is being written to the disk by a thread of its own, the next one gathers: under
+load a commit serves many callers, and a single caller never waits for others to come.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from keyhole.errors import KeyholeError
+from keyhole.service.commands import Command, Expire
+from keyhole.service.engine import Engine, now
+from keyhole.service.errors import StoreError, StoreFailed, StoreFull
+from keyhole.service.events import Event, Snapshot
+from keyhole.service.live import LiveRanker
+from keyhole.service.store.base import Store
+
+MOST_IN_A_GROUP = 256
+"""Commands that are committed together."""
+MOST_WAITING = 100_000
+"""Lists of one ranker whose feedback is awaited; the oldest are given up beyond it."""
+SNAPSHOT_EVERY = 10_000
+"""Events of a ranker between two snapshots."""
+_TICK = 0.25
+"""Seconds between looks at what is no longer waited for."""
+_MOST_EXPIRED = 1_000
+"""Lists that one expire event is about."""
+
+_log = structlog.get_logger("keyhole.desk")
+
+
+class Desk:
+    """Takes commands, and replies once what they led to is on the disk.
+
+    Parameters
+    ----------
+    store
+        The log, open for writing.
+    reopen
+        Opens it anew after a failure; None where that cannot be done.
+    clock
+        Seconds that only ever go forward: how long feedback is waited for is measured by it, never
+        by the wall clock, which people set.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        reopen: Callable[[], Store] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        snapshot_every: int = SNAPSHOT_EVERY,
+        most_waiting: int = MOST_WAITING,
+    ) -> None:
+        self.store = store
+        self.engine = Engine(store)
+        self.is_ready = True
+        self.on_commit: Callable[[list[Event], float], None] | None = None
+        """Told of every commit: its events, and the seconds it took."""
+        self._reopen = reopen
+        self._clock = clock
+        self._snapshot_every = snapshot_every
+        self._most_waiting = most_waiting
+        self._snapshot_at = self._seqs()
+        self._inbox: deque[tuple[Command, asyncio.Future[Any]]] = deque()
+        self._wake = asyncio.Event()
+        self._watchers: dict[str, set[asyncio.Event]] = {}
+        self._committer = ThreadPoolExecutor(1, thread_name_prefix="keyhole-commit")
+        self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
+        self._start_waits()
+
+    # ------------------------------------------------------------------- for callers
+
+    async def start(self) -> None:
+        """Begin to take commands."""
+        self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(self._watch_waits())]
+
+    async def stop(self) -> None:
+        """Commit what has come in, write snapshots, and stop; the store stays open."""
+        self._stopping = True
+        self._wake.set()
+        if self._tasks:
+            self._tasks[1].cancel()
+            with suppress(asyncio.CancelledError):
+                await self._tasks[1]
+            await self._tasks[0]
+        for watching in self._watchers.values():
+            for event in watching:
+                event.set()
+        with suppress(StoreError):
+            await self._in_committer(self._put_snapshots, list(self._due_snapshots(1)))
+        self._committer.shutdown(wait=True)
+
+    async def submit(self, command: Command) -> Any:
+        """Return the reply to a command, after the commit of what it led to."""
+        if self._stopping or not self.is_ready:
+            raise StoreFailed("The service is not ready: try again.")
+        future = asyncio.get_running_loop().create_future()
+        self._inbox.append((command, future))
+        self._wake.set()
+        return await future
+
+    async def subscribe(self, ranker: str) -> AsyncIterator[dict[str, Any]]:
+        """Yield how far a ranker has come, now and after each change, until the desk stops."""
+        live = self.engine.ranker(ranker)
+        changed = asyncio.Event()
+        watching = self._watchers.setdefault(ranker, set())
+        watching.add(changed)
+        try:
+            while not self._stopping:
+                live = self.engine.ranker(ranker)
+                yield {"seq": live.seq, "round": live.round, "waiting": len(live.waiting)}
+                await changed.wait()
+                changed.clear()
+        finally:
+            watching.discard(changed)
+
+    # ------------------------------------------------------------------- groups
+
+    async def _serve(self) -> None:
+        while True:
+            if not self._inbox:
+                if self._stopping:
+                    return
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            await self._serve_group()
+
+    async def _serve_group(self) -> None:
+        decided, events = self._decide_group()
+        try:
+            if events:
+                began = time.perf_counter()
+                await self._in_committer(self.store.append, events)
+                if self.on_commit is not None:
+                    self.on_commit(events, time.perf_counter() - began)
+                self._apply(events)
+        except StoreFull as error:
+            self._refuse(decided, error)
+        except Exception as error:  # what is on the disk must be read again, whatever it was
+            _log.error("commit-failed", error=str(error), kind=type(error).__name__)
+            self._refuse(decided, StoreFailed("The log could not be written: try again."))
+            await self._recover()
+        else:
+            for reply, future in decided:
+                if not future.done():
+                    future.set_result(reply())
+        finally:
+            self.engine.settle()
+        due = list(self._due_snapshots(self._snapshot_every))
+        if due:
+            with suppress(StoreError):
+                await self._in_committer(self._put_snapshots, due)
+
+    def _decide_group(
+        self,
+    ) -> tuple[list[tuple[Callable[[], Any], asyncio.Future[Any]]], list[Event]]:
+        decided: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
+        events: list[Event] = []
+        at = now()
+        while self._inbox and len(decided) < MOST_IN_A_GROUP:
+            command, future = self._inbox[0]
+            if self.engine.must_wait(command):
+                break
+            self._inbox.popleft()
+            if future.done():  # its caller has gone before anything was decided
+                continue
+            try:
+                decision = self.engine.decide(command, at)
+            except KeyholeError as error:
+                future.set_exception(error)
+            except Exception as error:
+                _log.exception("command-failed", command=type(command).__name__)
+                future.set_exception(error)
+            else:
+                decided.append((decision.reply, future))
+                events.extend(decision.events)
+        return decided, events
+
+    def _apply(self, events: list[Event]) -> None:
+        moment = self._clock()
+        for event in events:
+            self.engine.apply(event)
+            live = self.engine.rankers[event.ranker]
+            if event.kind == "rank":
+                live.waiting[event.seq].since = moment
+            elif event.kind == "activate":
+                waited = live.waiting[live.seq_of[str(event.key)]]
+                waited.since, waited.restarted = moment, True
+        for ranker in {event.ranker for event in events}:
+            for changed in self._watchers.get(ranker, ()):
+                changed.set()
+
+    @staticmethod
+    def _refuse(decided: Iterable[tuple[Any, asyncio.Future[Any]]], error: KeyholeError) -> None:
+        for _, future in decided:
+            if not future.done():
+                future.set_exception(error)
+
+    async def _in_committer(self, work: Callable[..., None], *given: Any) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._committer, work, *given)
+
+    # ------------------------------------------------------------------- after a failure
+
+    async def _recover(self) -> None:
+        """Read the log again, as often as it takes; meanwhile nothing is accepted."""
+        self.is_ready = False
+        while self._inbox:
+            _, future = self._inbox.popleft()
+            if not future.done():
+                future.set_exception(StoreFailed("The log is being read again: try again."))
+        pause = 0.05
+        while self._reopen is not None and not self._stopping:
+            try:
+                await self._in_committer(self._read_again)
+            except (StoreError, OSError) as error:
+                _log.error("recovery-failed", error=str(error))
+                await asyncio.sleep(pause)
+                pause = min(2.0 * pause, 5.0)
+            else:
+                self._snapshot_at = self._seqs()
+                self._start_waits()
+                self.is_ready = True
+                _log.info("recovered", rankers=len(self.engine.rankers))
+                return
+
+    def _read_again(self) -> None:
+        with suppress(StoreError):
+            self.store.close()
+        if self._reopen is not None:
+            self.store = self._reopen()
+            self.engine = Engine(self.store)
+
+    # ------------------------------------------------------------------- waits and snapshots
+
+    def _start_waits(self) -> None:
+        """Wait for all feedback anew: how long nobody was here is not known for certain."""
+        moment = self._clock()
+        for live in self.engine.rankers.values():
+            for waited in live.waiting.values():
+                waited.since = moment
+
+    async def _watch_waits(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            for live in list(self.engine.rankers.values()):
+                seqs = self.overdue(live)
+                if seqs:
+                    with suppress(KeyholeError):
+                        await self.submit(Expire(live.name, tuple(seqs)))
+
+    def overdue(self, live: LiveRanker) -> list[int]:
+        """Return lists whose feedback is no longer waited for, or that are too many."""
+        moment, wait = self._clock(), live.config.wait_seconds
+        crowd = len(live.waiting) - self._most_waiting
+        found: list[int] = []
+        for seq, waited in live.waiting.items():
+            due = moment - waited.since >= wait
+            if due or len(found) < crowd:
+                found.append(seq)
+            elif not waited.restarted:
+                break  # those behind it were shown later
+            if len(found) >= _MOST_EXPIRED:
+                break
+        return found
+
+    def _seqs(self) -> dict[str, int]:
+        return {name: live.seq for name, live in self.engine.rankers.items()}
+
+    def _due_snapshots(self, every: int) -> Iterable[Snapshot]:
+        for name, live in self.engine.rankers.items():
+            if live.seq - self._snapshot_at.get(name, 0) >= every:
+                self._snapshot_at[name] = live.seq
+                yield live.snapshot()
+
+    def _put_snapshots(self, snapshots: list[Snapshot]) -> None:
+        for snapshot in snapshots:
+            self.store.put_snapshot(snapshot)

@@ -1,0 +1,336 @@
+"""What the service decides: commands become events, and events become the state of rankers."""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from keyhole.errors import InvalidInput, shown
+from keyhole.service.commands import (
+    Activate,
+    Command,
+    Configure,
+    Expire,
+    FeedbackReply,
+    FeedbackRequest,
+    GiveFeedback,
+    Rank,
+    RankerReply,
+)
+from keyhole.service.errors import Conflict, NotFound, StaleVersion, StoreDamaged
+from keyhole.service.events import (
+    FIRST_LINK,
+    Activated,
+    Answered,
+    Config,
+    Event,
+    Expired,
+    Kind,
+    Learned,
+    Ranked,
+    Rebased,
+    body_bytes,
+    body_of,
+    link_of,
+)
+from keyhole.service.live import LiveRanker
+from keyhole.service.showing import rank_reply, repeated, show
+from keyhole.service.specs import changed_config, check_learnable, config_of
+from keyhole.service.store.base import Store
+from keyhole.version import __version__
+
+
+class Tip(NamedTuple):
+    """Where the next event of a ranker goes: what was committed, and what was decided since."""
+
+    seq: int
+    link: bytes
+    round: int
+
+
+class Decision(NamedTuple):
+    """What a command leads to: events to append, and the reply once they are on the disk.
+
+    ``reply`` is called with the engine after the events have been applied.
+    """
+
+    events: list[Event]
+    reply: Callable[[], Any]
+
+
+class Engine:
+    """All rankers of a log, in memory.
+
+    ``decide`` changes no ranker: what it decides is appended to the log, several decisions at a
+    time, and only then applied. :meth:`settle` ends a group, whether it was committed or not; one
+    that was not leaves nothing behind. Used by one thread at a time.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.secret = store.secret()
+        self._tips: dict[str, Tip] = {}
+        self._touched: set[tuple[str, str, str]] = set()
+        self.rankers = {name: recovered(store, name) for name in store.rankers()}
+        for live in self.rankers.values():
+            if live.learnt_by != __version__:
+                self._rebase(live)
+
+    def ranker(self, name: str) -> LiveRanker:
+        """Return a ranker by its name, or raise."""
+        live = self.rankers.get(name)
+        if live is None:
+            raise NotFound(f"There is no ranker {shown(name)}.")
+        return live
+
+    def must_wait(self, command: Command) -> bool:
+        """Return whether a command must be decided in a later group than what was decided.
+
+        Two that are about one list, or about one idempotency key, are decided one after the other;
+        so is what is about a whole ranker.
+        """
+        of_ranker = ("ranker", command.ranker, "")
+        if of_ranker in self._touched:
+            return True
+        if isinstance(command, Configure | Expire):
+            return command.ranker in self._tips
+        return any(key in self._touched for key in _keys_of(command))
+
+    def decide(self, command: Command, at: int) -> Decision:
+        """Return the events that a command leads to at a time, or raise."""
+        decision = self._decide(command, at)
+        if decision.events:
+            self._touched.update(_keys_of(command))
+            if isinstance(command, Configure | Expire):
+                self._touched.add(("ranker", command.ranker, ""))
+        return decision
+
+    def _decide(self, command: Command, at: int) -> Decision:
+        match command:
+            case Rank():
+                return self._rank(command, at)
+            case GiveFeedback():
+                return self._feedback(command, at)
+            case Activate():
+                return self._activate(command, at)
+            case Expire():
+                return self._expire(command, at)
+            case Configure():
+                return self._configure(command, at)
+
+    def apply(self, event: Event) -> None:
+        """Fold in a committed event."""
+        live = self.rankers.get(event.ranker)
+        if live is None:
+            live = self.rankers[event.ranker] = LiveRanker(event.ranker, self.store)
+        live.apply(event)
+
+    def settle(self) -> None:
+        """End a group of decisions: what was not applied is forgotten."""
+        self._tips.clear()
+        self._touched.clear()
+
+    def execute(self, command: Command, at: int | None = None) -> Any:
+        """Decide, append and apply: what a service with one caller at a time does."""
+        try:
+            decision = self.decide(command, now() if at is None else at)
+            if decision.events:
+                self.store.append(decision.events)
+            for event in decision.events:
+                self.apply(event)
+        finally:
+            self.settle()
+        return decision.reply()
+
+    # ------------------------------------------------------------------- each command
+
+    def _configure(self, command: Configure, at: int) -> Decision:
+        live = self.rankers.get(command.ranker)
+        if command.if_match is not None and (live is None or live.version != command.if_match):
+            have = "it does not exist" if live is None else f"it is {live.version}"
+            raise StaleVersion(
+                f"The version of ranker {command.ranker!r} must be {command.if_match}, but {have}: "
+                f"read it again."
+            )
+        verdict = check_learnable(command.request)
+        if live is None:
+            config = config_of(command.request, command.ranker, self.secret)
+        else:
+            config = changed_config(live.config, command.request)
+        config = msgspec.structs.replace(config, verdict=verdict)
+        if live is not None and config == live.config:
+            return Decision([], live.reply)
+        if live is not None and config.catalogue not in (None, live.config.catalogue):
+            live.learner.with_items(config.catalogue or ())  # refuses what cannot be, now
+        event = self._event(command.ranker, "config", config, at)
+
+        def reply() -> RankerReply:
+            return self.ranker(command.ranker).reply(created=live is None)
+
+        return Decision([event], reply)
+
+    def _rank(self, command: Rank, at: int) -> Decision:
+        live = self.ranker(command.ranker)
+        before = repeated(live, command)
+        if before is not None:
+            return Decision([], lambda: rank_reply(live, before, body_of(before)))
+        ranked, event_id = show(live, command, self._tip(command.ranker).round, self.secret)
+        event = self._event(command.ranker, "rank", ranked, at, event_id, command.idem)
+        return Decision([event], lambda: rank_reply(live, event, ranked))
+
+    def _feedback(self, command: GiveFeedback, at: int) -> Decision:
+        live, request = self.ranker(command.ranker), command.request
+        seq = live.seq_of.get(command.event_id)
+        if seq is not None:
+            ranked = live.ranked(seq, live.waiting[seq])
+            learned: Learned = "pending"
+            if not ranked.teaches or request.status == "not_shown":
+                learned = "unused"
+        else:
+            ranked = self._ranked_before(live, command.event_id)
+            learned = "late"
+        answered = _answer(live, ranked, request, learned)
+        if learned == "late":
+            said = live.store.find(live.name, command.event_id, "feedback")
+            if said is not None:
+                return _said_before(said, answered)
+        event = self._event(command.ranker, "feedback", answered, at, command.event_id)
+        return Decision([event], lambda: FeedbackReply(answered.learned, event.seq))
+
+    def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
+        """Return a list whose feedback is no longer awaited, or raise where there is none."""
+        event = live.store.find(live.name, event_id, "rank")
+        if event is None:
+            raise NotFound(f"There is no event {shown(event_id)} of ranker {live.name!r}.")
+        return body_of(event)
+
+    def _activate(self, command: Activate, at: int) -> Decision:
+        live = self.ranker(command.ranker)
+        seq = live.seq_of.get(command.event_id)
+        if seq is not None and live.waiting[seq].deferred:
+            event = self._event(command.ranker, "activate", Activated(), at, command.event_id)
+            return Decision([event], lambda: None)
+        ranked = self._ranked_before(live, command.event_id)
+        activated = live.store.find(live.name, command.event_id, "activate") is not None
+        if seq is None and ranked.deferred and not activated:
+            raise Conflict(
+                f"Event {shown(command.event_id)} can no longer be activated: it was not in time."
+            )
+        return Decision([], lambda: None)
+
+    def _expire(self, command: Expire, at: int) -> Decision:
+        live = self.rankers.get(command.ranker)
+        seqs = tuple(seq for seq in command.seqs if live is not None and seq in live.waiting)
+        if not seqs:
+            return Decision([], lambda: None)
+        event = self._event(command.ranker, "expire", Expired(seqs), at)
+        return Decision([event], lambda: None)
+
+    def _rebase(self, live: LiveRanker) -> None:
+        """Write down a whole state where another version of the library takes over."""
+        event = self._event(live.name, "rebase", Rebased(live.kept_bytes(), __version__), now())
+        self.store.append([event])
+        live.apply(event)
+        self.settle()
+
+    def _tip(self, ranker: str) -> Tip:
+        """Return where the next event of a ranker goes."""
+        tip = self._tips.get(ranker)
+        if tip is not None:
+            return tip
+        live = self.rankers.get(ranker)
+        return Tip(0, FIRST_LINK, 0) if live is None else Tip(live.seq, live.link, live.round)
+
+    def _event(
+        self,
+        ranker: str,
+        kind: Kind,
+        body: Config | Ranked | Answered | Activated | Expired | Rebased,
+        at: int,
+        key: str | None = None,
+        idem: str | None = None,
+    ) -> Event:
+        """Return the next event of a ranker, and let the one after it follow."""
+        tip = self._tip(ranker)
+        loose = Event(ranker, tip.seq + 1, kind, key, idem, at, body_bytes(body), b"")
+        event = msgspec.structs.replace(loose, link=link_of(tip.link, loose))
+        self._tips[ranker] = Tip(event.seq, event.link, tip.round + (kind == "rank"))
+        return event
+
+
+def _keys_of(command: Command) -> list[tuple[str, str, str]]:
+    """Return what a command is about that no other one of its group may be about."""
+    keys = []
+    if isinstance(command, GiveFeedback | Activate):
+        keys.append(("event", command.ranker, command.event_id))
+    if isinstance(command, Rank) and command.idem is not None:
+        keys.append(("idem", command.ranker, command.idem))
+    if isinstance(command, Rank) and command.request.event_id is not None:
+        keys.append(("event", command.ranker, command.request.event_id))
+    return keys
+
+
+def now() -> int:
+    """Return the wall clock in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def recovered(store: Store, name: str) -> LiveRanker:
+    """Return a ranker as its log says: from the newest snapshot that holds, or from the start."""
+    live = LiveRanker(name, store)
+    for snapshot in store.snapshots(name):
+        try:
+            live = LiveRanker.from_snapshot(snapshot, store)
+        except StoreDamaged:
+            continue  # a cache that does not hold is no loss: the log does
+        break
+    for event in store.events(name, after=live.seq):
+        live.apply(event)
+    return live
+
+
+def _answer(
+    live: LiveRanker, ranked: Ranked, request: FeedbackRequest, learned: Learned
+) -> Answered:
+    """Return feedback as the log keeps it, or raise."""
+    n_shown = len(ranked.ranking) - ranked.n_excluded
+    k = min(ranked.k, n_shown)
+    relevance: tuple[float, ...] = ()
+    if request.status == "observed":
+        relevance = tuple(float(value) for value in request.relevance or ())
+        largest = float(live.config.request.get("max_grade", 1.0))
+        if len(relevance) != k:
+            raise InvalidInput(
+                f"`relevance` must be {k} number{'s' * (k != 1)}, one for each of the first items "
+                f"shown, got {len(relevance)}."
+            )
+        if relevance and max(relevance) > largest:
+            raise InvalidInput(
+                f"`relevance` must be at most max_grade={largest:g}, got {max(relevance):g}."
+            )
+    elif request.relevance is not None:
+        raise InvalidInput(f"`relevance` must be left out where status is {request.status}.")
+    elif request.status == "none":
+        relevance = (0.0,) * k
+    return Answered(request.status, relevance, learned, _truth(live, ranked, request))
+
+
+def _truth(live: LiveRanker, ranked: Ranked, request: FeedbackRequest) -> tuple[float, ...] | None:
+    """Return the relevance of every item, where a simulation tells it, or raise."""
+    if request.truth is None:
+        return None
+    if not live.config.simulation:
+        raise InvalidInput("`truth` must be left out where a ranker is not for simulation.")
+    names = live.names_of(ranked)
+    if set(request.truth) != set(names):
+        raise InvalidInput(f"`truth` must name all of the {len(names)} items of the list.")
+    return tuple(float(request.truth[name]) for name in names)
+
+
+def _said_before(said: Event, answered: Answered) -> Decision:
+    """Return the answer to feedback on a list that has some, or raise where it differs."""
+    before: Answered = body_of(said)
+    if (before.status, before.relevance) != (answered.status, answered.relevance):
+        raise Conflict(f"Event {shown(said.key)} has other feedback already: the first one counts.")
+    return Decision([], lambda: FeedbackReply(before.learned, said.seq, created=False))

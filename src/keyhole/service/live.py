@@ -1,0 +1,363 @@
+"""A ranker of the service: the events of its log, folded one by one."""
+
+import hashlib
+import struct
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from keyhole.contracts import Impression, Measure, Query, Ranker
+from keyhole.errors import FloatArray, InvalidInput
+from keyhole.kernels.checking import all_finite
+from keyhole.measures import measure as named_measure
+from keyhole.service.commands import RankerReply, RankerRequest, StateReply
+from keyhole.service.errors import StoreDamaged
+from keyhole.service.events import (
+    FIRST_LINK,
+    Answered,
+    Config,
+    Event,
+    Expired,
+    Ranked,
+    Rebased,
+    Snapshot,
+    body_of,
+)
+from keyhole.service.specs import has_id_column, learner_of
+from keyhole.service.store.base import Store
+from keyhole.service.tally import Tally
+from keyhole.version import __version__
+
+_KEPT_BYTES = 2_048
+"""Impressions up to this size are kept in memory while they wait; larger ones are read again."""
+_KEPT_CATALOGUES = 16
+
+
+class Waiting(msgspec.Struct):
+    """A list whose feedback is awaited."""
+
+    event_id: str
+    at: int
+    deferred: bool
+    body: bytes | None = None
+    since: float = 0.0
+    """When the wait began, on a clock of the process; not part of the state."""
+    restarted: bool = False
+
+
+class _Kept(msgspec.Struct):
+    """What a snapshot holds."""
+
+    version: int
+    round: int
+    link: bytes
+    learnt_by: str
+    arrays: dict[str, tuple[str, tuple[int, ...], bytes]]
+    spec: dict[str, Any]
+    waiting: list[tuple[int, str, int, bool]]
+    tally: Tally
+
+
+class LiveRanker:
+    """What the events of one ranker add up to.
+
+    Nothing here is ever changed but by :meth:`apply`, and only by committed events, in their order:
+    the state is a function of the log alone. It is used by one thread at a time.
+    """
+
+    def __init__(self, name: str, store: Store) -> None:
+        self.name = name
+        self.store = store
+        self.seq = 0
+        self.link = FIRST_LINK
+        self.round = 0
+        self.version = 0
+        self.config: Config
+        self.learner: Ranker
+        self.learnt_by = __version__
+        self.waiting: dict[int, Waiting] = {}
+        self.seq_of: dict[str, int] = {}
+        """Where the rank event of a list is whose feedback is awaited."""
+        self.tally = Tally()
+        self._catalogues: dict[int, tuple[str, ...]] = {}
+
+    # ------------------------------------------------------------------- folding events
+
+    def apply(self, event: Event) -> None:
+        """Fold in the next event of the log."""
+        if event.seq != self.seq + 1:
+            raise StoreDamaged(
+                f"Event {self.seq + 1} of ranker {self.name!r} must follow, got {event.seq}."
+            )
+        body = body_of(event)
+        match event.kind:
+            case "config":
+                self._configure(body, event.seq)
+            case "rank":
+                self._ranked(body, event)
+            case "feedback":
+                self._answered(body, event)
+            case "activate":
+                self.waiting[self.seq_of[str(event.key)]].deferred = False
+            case "expire":
+                self._expired(body)
+            case "rebase":
+                self._rebased(body)
+        self.seq, self.link = event.seq, event.link
+
+    def _configure(self, config: Config, seq: int) -> None:
+        if self.version == 0:
+            self.learner = learner_of(config)
+        elif config.catalogue is not None and config.catalogue != self.config.catalogue:
+            self.learner = self.learner.with_items(config.catalogue)
+        self._take(config, seq)
+
+    def _take(self, config: Config, seq: int) -> None:
+        self.config, self.version = config, seq
+        measure = named_measure(config.measure)
+        self._is_exponential = measure.exponential_gain
+        self._true_weights: list[float] | None = None
+        if config.catalogue is not None:
+            self._remember_catalogue(seq, config.catalogue)
+            self._true_weights = _gain_weights(measure, config)
+
+    def _ranked(self, ranked: Ranked, event: Event) -> None:
+        event_id = str(event.key)
+        kept = event.body if len(event.body) <= _KEPT_BYTES else None
+        self.waiting[event.seq] = Waiting(event_id, event.at, ranked.deferred, kept)
+        self.seq_of[event_id] = event.seq
+        self.round = ranked.round + 1
+        self.tally.count_rank(ranked, self.names_of(ranked))
+
+    def _answered(self, answered: Answered, event: Event) -> None:
+        if answered.learned == "late":
+            self.tally.late += 1
+            return
+        seq = self.seq_of.pop(str(event.key))
+        waited = self.waiting.pop(seq)
+        ranked = self.ranked(seq, waited)
+        names = self.names_of(ranked)
+        if answered.learned == "pending":
+            self._learn(ranked, answered.relevance, event.seq)
+        mean = sum(answered.relevance) / max(len(answered.relevance), 1)
+        self.tally.count_feedback(ranked, answered, names, event.at - waited.at, mean)
+        if answered.truth is not None:
+            self._count_truth(ranked, answered.truth, names)
+
+    def _expired(self, expired: Expired) -> None:
+        for seq in expired.seqs:
+            waited = self.waiting.pop(seq)
+            del self.seq_of[waited.event_id]
+            self.tally.expired += 1
+            if self.config.missing is not None and not waited.deferred:
+                ranked = self.ranked(seq, waited)
+                if ranked.teaches:
+                    self._learn(ranked, (self.config.missing,) * ranked.k, seq)
+
+    def _learn(self, ranked: Ranked, relevance: tuple[float, ...], seq: int) -> None:
+        alarms = self.learner.n_alarms
+        try:
+            self.learner.update(*self.lesson(ranked, relevance))
+        except InvalidInput:  # numbers too large to learn from, which a replay refuses as well
+            self.tally.refused += 1
+            return
+        if self.learner.n_alarms > alarms:
+            self.tally.count_alarm(self.round, seq)
+
+    def _rebased(self, rebased: Rebased) -> None:
+        self._restore(msgspec.msgpack.decode(rebased.state, type=_Kept))
+        self.learnt_by = rebased.version
+
+    # ------------------------------------------------------------------- impressions
+
+    def ranked(self, seq: int, waited: Waiting | None = None) -> Ranked:
+        """Return a rank event's body, read again where it is not kept."""
+        if waited is not None and waited.body is not None:
+            return msgspec.msgpack.decode(waited.body, type=Ranked)
+        event = self.store.event(self.name, seq)
+        if event is None or event.kind != "rank":
+            raise StoreDamaged(f"Event {seq} of ranker {self.name!r} must be a rank.")
+        return body_of(event)
+
+    def names_of(self, ranked: Ranked) -> tuple[str, ...]:
+        """Return the names of the items of a list, in the order of their indices."""
+        if ranked.items is not None:
+            return ranked.items
+        return self._catalogue(ranked.catalogue or 0)
+
+    def _catalogue(self, seq: int) -> tuple[str, ...]:
+        if seq not in self._catalogues:
+            event = self.store.event(self.name, seq)
+            config = None if event is None or event.kind != "config" else body_of(event)
+            if config is None or config.catalogue is None:
+                raise StoreDamaged(f"Event {seq} of ranker {self.name!r} must name its items.")
+            self._remember_catalogue(seq, config.catalogue)
+        return self._catalogues[seq]
+
+    def _remember_catalogue(self, seq: int, names: tuple[str, ...]) -> None:
+        self._catalogues[seq] = names
+        while len(self._catalogues) > _KEPT_CATALOGUES:
+            del self._catalogues[next(iter(self._catalogues))]
+
+    def query_of(self, names: tuple[str, ...], features: FloatArray | None) -> Query:
+        """Return a list as the learner takes it: with a number for each id, if it wants one."""
+        if features is None:
+            return Query(len(names), None, names)
+        if has_id_column(self.learner):
+            numbers = [id_number(name) for name in names]
+            features = np.column_stack([features.astype(np.float64), numbers])
+        return Query(len(names), features, names)
+
+    def lesson(
+        self, ranked: Ranked, relevance: tuple[float, ...]
+    ) -> tuple[Impression, list[float]]:
+        """Return the learner's own impression of a list, and what was revealed of it."""
+        names = self.names_of(ranked)
+        features = None
+        if ranked.features:
+            flat = np.frombuffer(ranked.features, dtype=f"<{ranked.dtype}")
+            features = flat.reshape(-1, ranked.n_features)
+        own = ranked.ranking if ranked.own is None else ranked.own
+        by_item = dict(zip(ranked.ranking, relevance, strict=False))
+        impression = Impression(
+            ranked.round,
+            self.query_of(names, features),
+            np.array(own, dtype=np.int64),
+            ranked.explored,
+            np.nan if ranked.propensity is None else ranked.propensity,
+            np.frombuffer(ranked.note, dtype="<f8"),
+        )
+        return impression, [by_item[item] for item in own[: ranked.k]]
+
+    def _count_truth(
+        self, ranked: Ranked, truth: tuple[float, ...], names: tuple[str, ...]
+    ) -> None:
+        weights = self._true_weights
+        if weights is None or ranked.catalogue != self.version:
+            return  # no measure with gains per item, or a list that is no longer
+        grades = truth
+        if self._is_exponential:
+            grades = tuple(2.0**grade - 1.0 for grade in truth)
+        self.tally.count_truth(ranked, grades, weights, names)
+
+    # ------------------------------------------------------------------- what is told of it
+
+    def reply(self, created: bool = False) -> RankerReply:
+        """Return the ranker as it is configured, and how far it has come."""
+        return RankerReply(
+            name=self.name,
+            version=self.version,
+            request=msgspec.convert(self.config.request, RankerRequest),
+            spec=self.config.spec,
+            seq=self.seq,
+            round=self.round,
+            waiting=len(self.waiting),
+            verdict=self.config.verdict,
+            created=created,
+        )
+
+    def state(self) -> StateReply:
+        """Return how far the ranker has come, and the hash of what it knows."""
+        return StateReply(self.seq, self.round, self.sha256(), len(self.waiting))
+
+    def sha256(self) -> str:
+        """Return the hash of everything that decides what is shown and learnt from here on."""
+        digest = hashlib.sha256()
+        spec = {**self.learner.described(), "version": ""}  # of the library, not of what is known
+        _add(digest, msgspec.json.encode(spec, order="sorted"))
+        for name, array in sorted(self.learner.state._asdict().items()):
+            little = _little_endian(array)
+            _add(digest, f"{name} {little.dtype.str} {little.shape}".encode())
+            _add(digest, little.tobytes())
+        digest.update(struct.pack("<qqq", self.seq, self.round, self.version))
+        for seq, waited in self.waiting.items():
+            digest.update(struct.pack("<q?", seq, waited.deferred))
+        return digest.hexdigest()
+
+    # ------------------------------------------------------------------- snapshots
+
+    def _kept(self) -> _Kept:
+        arrays = {}
+        for name, array in self.learner.state._asdict().items():
+            little = _little_endian(array)
+            arrays[name] = (little.dtype.str, little.shape, little.tobytes())
+        return _Kept(
+            self.version,
+            self.round,
+            self.link,
+            self.learnt_by,
+            arrays,
+            self.learner.described(),
+            [(seq, w.event_id, w.at, w.deferred) for seq, w in self.waiting.items()],
+            self.tally,
+        )
+
+    def kept_bytes(self) -> bytes:
+        """Return the whole state as bytes."""
+        return msgspec.msgpack.encode(self._kept())
+
+    def snapshot(self) -> Snapshot:
+        """Return the state after the last event."""
+        return Snapshot(self.name, self.seq, self.sha256(), self.kept_bytes())
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot, store: Store) -> "LiveRanker":
+        """Return the ranker that a snapshot holds, or raise if that is not what its hash says."""
+        live = cls(snapshot.ranker, store)
+        try:
+            kept = msgspec.msgpack.decode(snapshot.body, type=_Kept)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise StoreDamaged(
+                f"The snapshot of ranker {snapshot.ranker!r} at {snapshot.seq} cannot be read."
+            ) from error
+        live._restore(kept)
+        live.seq, live.link, live.learnt_by = snapshot.seq, kept.link, kept.learnt_by
+        if live.sha256() != snapshot.sha256:
+            raise StoreDamaged(
+                f"The snapshot of ranker {snapshot.ranker!r} at {snapshot.seq} is not what its "
+                f"hash says."
+            )
+        return live
+
+    def _restore(self, kept: _Kept) -> None:
+        event = self.store.event(self.name, kept.version)
+        if event is None or event.kind != "config":
+            raise StoreDamaged(f"Event {kept.version} of ranker {self.name!r} must be a config.")
+        self._take(body_of(event), kept.version)
+        self.round = kept.round
+        self.learner = learner_of(msgspec.structs.replace(self.config, spec=kept.spec))
+        for name, own in self.learner.state._asdict().items():
+            dtype, shape, content = kept.arrays[name]
+            own[...] = np.frombuffer(content, dtype=dtype).reshape(shape)
+        if not all(
+            array.dtype.kind != "f" or all_finite(array.reshape(-1)) for array in self.learner.state
+        ):
+            raise StoreDamaged(f"A state of ranker {self.name!r} must be finite.")
+        self.waiting = {
+            seq: Waiting(event_id, at, deferred) for seq, event_id, at, deferred in kept.waiting
+        }
+        self.seq_of = {waited.event_id: seq for seq, waited in self.waiting.items()}
+        self.tally = kept.tally
+
+
+def _gain_weights(measure: Measure, config: Config) -> list[float] | None:
+    """Return what a gain counts at each position, or None where it depends on the others."""
+    if not measure.is_gain_per_item(float(config.request.get("max_grade", 1.0))):
+        return None
+    sign = -1.0 if measure.is_loss else 1.0
+    return [sign * float(weight) for weight in measure.weights(len(config.catalogue or ()))]
+
+
+def id_number(name: str) -> float:
+    """Return a number for the id of a document; two ids share one by a chance of 2^-52."""
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    return float(int.from_bytes(digest, "little") >> 12)
+
+
+def _little_endian(array: Any) -> Any:
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+
+
+def _add(digest: Any, content: bytes) -> None:
+    digest.update(struct.pack("<q", len(content)) + content)

@@ -1,0 +1,270 @@
+"""How a list comes about: what is asked for, what the ranker shows, and with which chances."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import math
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from keyhole.contracts import Impression, Query
+from keyhole.errors import FloatArray, InvalidInput, shown
+from keyhole.service.commands import Packed, Policy, Rank, RankReply, RankRequest
+from keyhole.service.errors import Conflict, KeyReused
+from keyhole.service.events import Event, Ranked, body_of
+from keyhole.service.live import LiveRanker
+
+_fingerprints = msgspec.json.Encoder(order="sorted")
+
+
+def fingerprint_of(request: RankRequest) -> bytes:
+    """Return a hash of a request, by which a repeated one is recognised."""
+    return hashlib.sha256(_fingerprints.encode(request)).digest()
+
+
+def repeated(live: LiveRanker, command: Rank) -> Event | None:
+    """Return the event of a request that came before, or raise where its keys were of another."""
+    event = None
+    if command.idem is not None:
+        event = live.store.find_idem(live.name, command.idem)
+        if event is not None and body_of(event).fingerprint != fingerprint_of(command.request):
+            raise KeyReused(f"Idempotency key {shown(command.idem)} came with another request.")
+    if event is None and command.request.event_id is not None:
+        event = live.store.find(live.name, command.request.event_id, "rank")
+        if event is not None and body_of(event).fingerprint != fingerprint_of(command.request):
+            raise Conflict(f"Event {shown(command.request.event_id)} is of another request.")
+    return event
+
+
+def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ranked, str]:
+    """Return the list of a round, as the log keeps it, and the id of the event."""
+    request = command.request
+    if live.config.catalogue is None:
+        query, items, packed, dtype, n_features = _documents(live, request)
+    else:
+        if request.items is not None or request.features is not None:
+            raise InvalidInput("`items` and `features` must be left out for a fixed list.")
+        query, items, packed, dtype, n_features = live.learner.own_list, None, b"", "f8", 0
+    names = items if items is not None else live.config.catalogue or ()
+    event_id = request.event_id or _id_of(live.name, round, secret)
+    named = command.idem is not None or request.event_id is not None
+    chosen = _choose(live, request, round, query, names, secret)
+    ranked = Ranked(
+        round=round,
+        model_seq=live.seq,
+        mode=live.config.mode,
+        k=min(live.config.k, len(names)),
+        catalogue=live.version if items is None else None,
+        items=items,
+        features=packed,
+        n_features=n_features,
+        dtype=dtype,
+        deferred=request.deferred,
+        fingerprint=fingerprint_of(request) if named else b"",
+        **chosen,
+    )
+    return ranked, event_id
+
+
+def _choose(
+    live: LiveRanker,
+    request: RankRequest,
+    round: int,
+    query: Query,
+    names: tuple[str, ...],
+    secret: bytes,
+) -> dict[str, Any]:
+    """Return the ranking to show, and all that is known of how it came about."""
+    config = live.config
+    if request.baseline is not None and config.mode != "apprentice":
+        raise InvalidInput(f"`baseline` must be left out in mode {config.mode}.")
+    if config.mode == "frozen":
+        places = {name: index for index, name in enumerate(names)}
+        best = tuple(places[str(name)] for name in live.learner.best(query))
+        order, n_excluded = _without(best, request, names, live)
+        ones = (1.0,) * min(config.k, len(names))
+        return {
+            "ranking": order,
+            "n_excluded": n_excluded,
+            "explored": False,
+            "p_marginal": 1.0,
+            "p_conditional": 1.0,
+            "chances": ones,
+            "teaches": False,
+        }
+    impression = live.learner.rank(query, round=round)
+    own = tuple(impression.ranking.tolist())
+    made = {
+        "explored": impression.explored,
+        "propensity": None if math.isnan(impression.propensity) else impression.propensity,
+        "note": impression.note.astype("<f8").tobytes(),
+    }
+    if config.mode == "apprentice":
+        return {**made, **_apprentice(live, request, impression, own, names, secret)}
+    order, n_excluded = _without(own, request, names, live)
+    if n_excluded and order[: config.k] != own[: config.k]:
+        return {**made, "ranking": order, "n_excluded": n_excluded, "teaches": False}
+    return {**made, **_chances(live, impression), "ranking": order, "n_excluded": n_excluded}
+
+
+def _apprentice(
+    live: LiveRanker,
+    request: RankRequest,
+    impression: Impression,
+    own: tuple[int, ...],
+    names: tuple[str, ...],
+    secret: bytes,
+) -> dict[str, Any]:
+    """Show the caller's list, or in a share of rounds the apprentice's own.
+
+    Where the own list is never shown, the apprentice learns from rounds in which the caller's has
+    the same items on top. Where it is shown in a share of rounds, from those alone: they are a fair
+    sample, and rounds in which both agree are not.
+    """
+    share, k = live.config.apprentice_share, live.config.k
+    if request.exclude is not None:
+        raise InvalidInput("`exclude` must be left out in mode apprentice: leave it to `baseline`.")
+    baseline = _baseline(request, names)
+    if share > 0.0 and _coin(live.name, impression.round, secret) < share:
+        known = _chances(live, impression)
+        chances = known["chances"]
+        scaled = None if chances is None else tuple(share * chance for chance in chances)
+        p_marginal = None if scaled is None else scaled[-1]
+        return {"ranking": own, **known, "chances": scaled, "p_marginal": p_marginal}
+    agree = share == 0.0 and set(baseline[:k]) == set(own[:k])
+    return {"ranking": baseline, "own": own, "teaches": agree}
+
+
+def _chances(live: LiveRanker, impression: Impression) -> dict[str, Any]:
+    chances = live.learner.chances(impression)
+    marginal = None if math.isnan(impression.propensity) else impression.propensity
+    if chances is None:
+        return {"chances": None, "p_marginal": marginal, "p_conditional": marginal}
+    return {
+        "chances": tuple(chances.tolist()),
+        "p_marginal": float(chances[-1]),
+        "p_conditional": live.learner.chance_given_the_past(impression),
+    }
+
+
+def _baseline(request: RankRequest, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the caller's list as indices; items that it does not name come last."""
+    if request.baseline is None:
+        return tuple(range(len(names)))
+    places = {name: index for index, name in enumerate(names)}
+    for name in request.baseline:
+        if name not in places:
+            raise InvalidInput(f"`baseline` must name items of the list, got {shown(name)}.")
+    first = [places[name] for name in request.baseline]
+    if len(set(first)) < len(first):
+        raise InvalidInput("`baseline` must name every item once.")
+    named = set(first)
+    return (*first, *(index for index in range(len(names)) if index not in named))
+
+
+def _without(
+    order: tuple[int, ...], request: RankRequest, names: tuple[str, ...], live: LiveRanker
+) -> tuple[tuple[int, ...], int]:
+    """Return a ranking with the items that must not be shown last, and how many they are."""
+    if not request.exclude or live.config.catalogue is None:
+        return order, 0
+    out = set(request.exclude)
+    for name in out:
+        if name not in names:
+            raise InvalidInput(f"`exclude` must name items of the list, got {shown(name)}.")
+    if len(names) - len(out) < live.config.k:
+        raise InvalidInput(f"`exclude` must leave at least k={live.config.k} items.")
+    last = tuple(index for index in order if names[index] in out)
+    return (*(index for index in order if names[index] not in out), *last), len(last)
+
+
+def _documents(
+    live: LiveRanker, request: RankRequest
+) -> tuple[Query, tuple[str, ...], bytes, Any, int]:
+    """Return the list of a request, and its features as the log keeps them, or raise."""
+    if request.features is None:
+        raise InvalidInput("`features` must be given where lists come with the requests.")
+    wanted = int(live.config.request["n_features"])
+    features, dtype = _numbers(request.features)
+    if request.items is None:
+        names = tuple(_name_by_content(row) for row in features)
+    else:
+        names = tuple(document.id for document in request.items)
+    if len(names) != len(features) or features.shape[1] != wanted:
+        raise InvalidInput(
+            f"`features` must be {len(names)} rows of {wanted} numbers, got "
+            f"{features.shape[0]} rows of {features.shape[1]}."
+        )
+    if request.items is not None and len(set(names)) < len(names):
+        raise InvalidInput("`items` must have different ids.")
+    if request.exclude:
+        kept = [place for place, name in enumerate(names) if name not in set(request.exclude)]
+        if not kept:
+            raise InvalidInput("`exclude` must leave at least one item.")
+        names, features = tuple(names[place] for place in kept), features[kept]
+    query = live.query_of(names, features)
+    return query, names, features.tobytes(), dtype, wanted
+
+
+def _numbers(given: Packed | list[list[float]]) -> tuple[FloatArray, str]:
+    """Return features as an array, and how wide its numbers are, or raise."""
+    if isinstance(given, Packed):
+        try:
+            raw = base64.b64decode(given.b64, validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidInput("`b64` of features must be base64.") from None
+        n_bytes = given.shape[0] * given.shape[1] * int(given.dtype[1])
+        if len(raw) != n_bytes:
+            raise InvalidInput(
+                f"`b64` of features must be {n_bytes} bytes for shape {list(given.shape)} of "
+                f"{given.dtype}, got {len(raw)}."
+            )
+        array = np.frombuffer(raw, dtype=f"<{given.dtype}").reshape(given.shape)
+        dtype = given.dtype
+    else:
+        width = len(given[0])
+        if any(len(row) != width for row in given):
+            raise InvalidInput("`features` must be rows of one length.")
+        array, dtype = np.array(given, dtype="<f8"), "f8"
+    if not np.isfinite(array).all():
+        raise InvalidInput("`features` must be finite.")
+    return array, dtype
+
+
+def _name_by_content(row: FloatArray) -> str:
+    """Return a name for a document without one: that of its features."""
+    return "features-" + hashlib.blake2b(row.tobytes(), digest_size=12).hexdigest()
+
+
+def _id_of(ranker: str, round: int, secret: bytes) -> str:
+    """Return an id that cannot be guessed, nor be of another ranker."""
+    text = f"event {round} of {ranker}".encode()
+    return "e" + hmac.digest(secret, text, hashlib.sha256).hex()[:31]
+
+
+def _coin(ranker: str, round: int, secret: bytes) -> float:
+    """Return a number between 0 and 1 that belongs to a round."""
+    digest = hmac.digest(secret, f"coin {round} of {ranker}".encode(), hashlib.sha256)
+    return int.from_bytes(digest[:7], "little") / 2.0**56
+
+
+def rank_reply(live: LiveRanker, event: Event, ranked: Ranked) -> RankReply:
+    """Return what the caller is told of a list."""
+    names = live.names_of(ranked)
+    shown_now = ranked.ranking[: len(ranked.ranking) - ranked.n_excluded]
+    by = None
+    if not ranked.deferred:
+        milliseconds = event.at + live.config.wait_seconds * 1000.0
+        by = datetime.fromtimestamp(milliseconds / 1000.0, UTC).isoformat(timespec="milliseconds")
+    return RankReply(
+        event_id=str(event.key),
+        ranking=[names[index] for index in shown_now],
+        k=min(ranked.k, len(shown_now)),
+        policy=Policy(ranked.mode, ranked.explored, ranked.p_marginal, ranked.p_conditional),
+        model_seq=ranked.model_seq,
+        feedback_by=by,
+    )

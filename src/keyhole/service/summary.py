@@ -1,0 +1,255 @@
+"""What people are shown of a ranker and of its events: plain data, for pages and their ``.json``."""
+
+import math
+from typing import Any
+
+from keyhole.measures import measure as named_measure
+from keyhole.service.errors import NotFound
+from keyhole.service.events import Answered, Event, Ranked, body_of
+from keyhole.service.live import LiveRanker
+from keyhole.service.tally import ItemTally, Point, Tally, interval
+
+_FEW_ALARMS = 2
+"""From so many alarms on, the time between them says something."""
+
+
+def summary(live: LiveRanker) -> dict[str, Any]:
+    """Return everything that the page of a ranker shows."""
+    config, tally = live.config, live.tally
+    is_fixed = config.catalogue is not None
+    n_answered = tally.observed + tally.none + tally.not_shown
+    return {
+        "name": live.name,
+        "mode": config.mode,
+        "ranker": config.spec["name"],
+        "measure": config.measure,
+        "is_loss": named_measure(config.measure).is_loss,
+        "k": config.k,
+        "seq": live.seq,
+        "round": live.round,
+        "version": live.version,
+        "sha256": live.sha256(),
+        "simulation": config.simulation,
+        "verdict": config.verdict,
+        "items": _items(live) if is_fixed else None,
+        "shows": list(tally.shown) or None,
+        "best": [str(name) for name in live.learner.best()] if is_fixed else None,
+        "exploration_share": _share(tally.points, tally.ranks),
+        "answer_rate": _ratio(n_answered, n_answered + tally.expired),
+        "counts": {
+            "ranks": tally.ranks,
+            "observed": tally.observed,
+            "none": tally.none,
+            "not_shown": tally.not_shown,
+            "late": tally.late,
+            "expired": tally.expired,
+            "refused": tally.refused,
+            "waiting": len(live.waiting),
+        },
+        "delay_seconds": _delays(tally),
+        "series": _series(tally),
+        "alarms": [{"round": round, "seq": seq} for round, seq in tally.alarms],
+        "apprentice": _apprentice(live) if config.mode == "apprentice" else None,
+        "warnings": _warnings(live),
+    }
+
+
+def event_page(live: LiveRanker, event_id: str) -> dict[str, Any]:
+    """Return a list that was shown, what came of it, and why it was shown."""
+    event = live.store.find(live.name, event_id, "rank")
+    if event is None:
+        raise NotFound(f"There is no event {event_id!r} of ranker {live.name!r}.")
+    ranked: Ranked = body_of(event)
+    said = live.store.find(live.name, event_id, "feedback")
+    answered: Answered | None = None if said is None else body_of(said)
+    names = live.names_of(ranked)
+    n_shown = len(ranked.ranking) - ranked.n_excluded
+    return {
+        "ranker": live.name,
+        "event_id": event_id,
+        "seq": event.seq,
+        "at": event.at,
+        "round": ranked.round,
+        "mode": ranked.mode,
+        "k": ranked.k,
+        "ranking": [names[index] for index in ranked.ranking[:n_shown]],
+        "excluded": [names[index] for index in ranked.ranking[n_shown:]],
+        "own": None if ranked.own is None else [names[index] for index in ranked.own],
+        "explored": ranked.explored,
+        "p_marginal": ranked.p_marginal,
+        "p_conditional": ranked.p_conditional,
+        "chances": None if ranked.chances is None else list(ranked.chances),
+        "model_seq": ranked.model_seq,
+        "deferred": ranked.deferred,
+        "waiting": event.seq in live.waiting,
+        "feedback": _feedback(event, said, answered),
+        "why": _why(live, ranked, event, answered),
+    }
+
+
+def _feedback(event: Event, said: Event | None, answered: Answered | None) -> dict[str, Any] | None:
+    if said is None or answered is None:
+        return None
+    return {
+        "seq": said.seq,
+        "at": said.at,
+        "delay_seconds": (said.at - event.at) / 1000.0,
+        "status": answered.status,
+        "relevance": list(answered.relevance),
+        "learned": answered.learned,
+    }
+
+
+def _why(live: LiveRanker, ranked: Ranked, event: Event, answered: Answered | None) -> list[str]:
+    """Return sentences on how a list came about, and on what was made of it."""
+    name = live.config.spec["name"]
+    known = f"what {name} had learnt up to event {ranked.model_seq}"
+    if ranked.mode == "frozen":
+        why = [f"The ranker is frozen: this is the best list by {known}."]
+    elif ranked.own is not None:
+        why = ["The ranker is an apprentice: the caller's own list was shown."]
+        why.append(
+            "Its own list had the same items on top, so that it learns from this round."
+            if ranked.teaches
+            else "Its own list had other items on top: this round teaches it nothing."
+        )
+    elif ranked.explored:
+        why = [f"The ranker explored: this list differs from the best one by {known}, to see more."]
+    else:
+        why = [f"The ranker did not explore: this is the best list by {known}."]
+    if ranked.n_excluded:
+        why.append(f"{ranked.n_excluded} items were excluded by the caller.")
+    if ranked.p_marginal is not None and ranked.own is None:
+        why.append(
+            f"What was on top had a chance of {ranked.p_marginal:.3g} to be seen in this round."
+        )
+    if answered is None:
+        waiting = event.seq in live.waiting
+        why.append("Feedback is awaited." if waiting else "No feedback came in time.")
+    elif answered.learned == "late":
+        why.append("Feedback came too late to learn from; it counts where policies are judged.")
+    elif answered.learned == "unused":
+        why.append("Its feedback taught nothing.")
+    return why
+
+
+def _items(live: LiveRanker) -> list[dict[str, Any]]:
+    found = []
+    for name in live.config.catalogue or ():
+        item = live.tally.items.get(name, ItemTally())
+        mean = item.mean()
+        low = high = None
+        if mean is not None:
+            grade = float(live.config.request.get("max_grade", 1.0))
+            around = interval(mean, item.variance_of_mean())
+            low, high = max(around["low"], 0.0), min(around["high"], grade)
+        found.append(
+            {
+                "name": name,
+                "mean": mean,
+                "low": low,
+                "high": high,
+                "observed": item.observed,
+                "shown_top": item.shown_top,
+            }
+        )
+    return found
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _share(points: list[Point], ranks: int) -> float | None:
+    """Return how many of the last rounds explored: those of the last tenth of the points."""
+    last = points[-max(len(points) // 10, 1) :]
+    return _ratio(sum(p.n_explored for p in last), sum(p.n for p in last)) if ranks else None
+
+
+def _delays(tally: Tally) -> dict[str, Any] | None:
+    median = tally.delay_quantile(0.5)
+    if median is None:
+        return None
+    return {
+        "median": median,
+        "p90": tally.delay_quantile(0.9),
+        "max": tally.longest_delay / 1000.0,
+    }
+
+
+def _series(tally: Tally) -> dict[str, Any]:
+    points = [point for point in tally.points if point.n]
+    truths = [point for point in points if point.n_true]
+    knows_truth = bool(truths)
+    return {
+        "round": [min(point.last_round, tally.ranks - 1) for point in points],
+        "score": [_ratio(point.score, point.n_scored) for point in points],
+        "exploration": [_ratio(point.n_explored, point.n) for point in points],
+        "regret": [_true(point, point.regret) for point in points] if knows_truth else None,
+        "full_information": [_true(point, point.full_information) for point in points]
+        if knows_truth
+        else None,
+    }
+
+
+def _true(point: Point, value: float) -> float | None:
+    return value if point.n_true else None
+
+
+def _apprentice(live: LiveRanker) -> dict[str, Any]:
+    """Return what the caller's lists and the apprentice's are worth, and the difference.
+
+    The worth of a list is the mean relevance of its first k items. That of the caller's is what was
+    revealed; that of the apprentice's is made of what was revealed of its items by whatever list,
+    which takes a crowd that does not change. Where lists come with requests, it is what was
+    revealed of its own lists, if those are shown in a share of rounds.
+    """
+    tally, k = live.tally, live.config.k
+    baseline, own = tally.baseline.mean(), tally.own.mean()
+    variance, n_own = tally.own.variance_of_mean(), tally.own.n
+    if live.config.catalogue is not None:
+        top = [tally.items.get(str(name), ItemTally()) for name in live.learner.best()[:k]]
+        n_own = min(item.observed for item in top)
+        own = sum(item.mean() or 0.0 for item in top) / k
+        variance = sum(i.variance_of_mean() for i in top) / k**2 if n_own else math.inf
+    spread = tally.baseline.variance_of_mean()
+    difference = interval(own - baseline, variance + spread)
+    return {
+        "baseline": {**interval(baseline, spread), "n": tally.baseline.n},
+        "own": {**interval(own, variance), "n": n_own},
+        "difference": difference,
+        "better": difference["low"] is not None and difference["low"] > 0.0,
+    }
+
+
+def _warnings(live: LiveRanker) -> list[str]:
+    """Return what the owner of a ranker should know."""
+    config, tally, found = live.config, live.tally, []
+    if config.verdict is not None:
+        found.append(
+            f"{config.measure} cannot be learnt from the relevance of the top {config.k}: "
+            f"regret may grow linearly."
+        )
+    if len(tally.alarms) >= _FEW_ALARMS:
+        rounds = [round for round, _ in tally.alarms]
+        between = (rounds[-1] - rounds[0]) / (len(rounds) - 1)
+        if len(live.waiting) > between / 10.0:
+            found.append(
+                f"{len(live.waiting)} lists wait for feedback, and the crowd seems to change every "
+                f"{between:.0f} rounds: changes are seen late."
+            )
+    n_answered = tally.observed + tally.none + tally.not_shown
+    if tally.expired > n_answered and tally.expired > 100:
+        found.append(
+            "More than half of all lists get no feedback in time: is `wait_seconds` too short?"
+        )
+    if config.mode == "apprentice" and live.config.catalogue is not None:
+        unseen = [name for name in live.learner.best()[: config.k] if str(name) not in tally.items]
+        if unseen and tally.baseline.n > 100:
+            found.append(
+                f"Nothing is known of {unseen[0]!r}, which the apprentice would show: let the "
+                f"baseline vary, or set `apprentice_share`."
+            )
+    if tally.refused:
+        found.append(f"{tally.refused} lessons had numbers too large to learn from.")
+    return found

@@ -1,0 +1,232 @@
+"""What is counted of a ranker's events for people to look at: no learner ever reads it."""
+
+import math
+from typing import Any
+
+import msgspec
+
+from keyhole.service.events import Answered, Ranked
+
+MOST_POINTS = 256
+"""Points of a series, beyond which neighbours are merged."""
+_MOST_ALARMS = 100
+_LONGEST_DELAY = 48
+"""Delays are counted in buckets that double, from a millisecond up."""
+
+
+class ItemTally(msgspec.Struct):
+    """What was seen of one item."""
+
+    shown_top: int = 0
+    observed: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def mean(self) -> float | None:
+        """Return the mean relevance that was revealed, if any was."""
+        return self.total / self.observed if self.observed else None
+
+    def variance_of_mean(self) -> float:
+        """Return the variance of the mean; as if one more of each extreme had been seen."""
+        n = self.observed + 2
+        mean = (self.total + 1.0) / n
+        return max((self.squares + 1.0) / n - mean * mean, 0.0) / n
+
+
+class Group(msgspec.Struct):
+    """Scores of a group of rounds."""
+
+    n: int = 0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def add(self, score: float) -> None:
+        """Count one score."""
+        self.n += 1
+        self.total += score
+        self.squares += score * score
+
+    def mean(self) -> float:
+        """Return the mean score."""
+        return self.total / self.n if self.n else 0.0
+
+    def variance_of_mean(self) -> float:
+        """Return the variance of the mean."""
+        if self.n < 2:
+            return math.inf
+        return max(self.squares / self.n - self.mean() ** 2, 0.0) / (self.n - 1)
+
+
+class Point(msgspec.Struct, array_like=True):
+    """A stretch of rounds."""
+
+    last_round: int
+    n: int = 0
+    n_explored: int = 0
+    n_scored: int = 0
+    score: float = 0.0
+    regret: float = 0.0
+    full_information: float = 0.0
+    n_true: int = 0
+
+
+class Truth(msgspec.Struct):
+    """In simulations: what lists were worth in truth."""
+
+    gains: dict[str, float] = {}
+    """The gain of each item, summed over rounds."""
+    n: int = 0
+    shown: float = 0.0
+    informed: float = 0.0
+    """What following the leader of all true gains before would have earned."""
+
+
+class Tally(msgspec.Struct):
+    """Counts and series of one ranker, small however long the log."""
+
+    ranks: int = 0
+    observed: int = 0
+    none: int = 0
+    not_shown: int = 0
+    late: int = 0
+    expired: int = 0
+    refused: int = 0
+    """Lessons with numbers too large to learn from."""
+    items: dict[str, ItemTally] = {}
+    delays: list[int] = msgspec.field(default_factory=lambda: [0] * _LONGEST_DELAY)
+    longest_delay: int = 0
+    points: list[Point] = []
+    width: int = 1
+    alarms: list[tuple[int, int]] = []
+    baseline: Group = msgspec.field(default_factory=Group)
+    own: Group = msgspec.field(default_factory=Group)
+    truth: Truth = msgspec.field(default_factory=Truth)
+    shown: tuple[str, ...] = ()
+
+    def count_rank(self, ranked: Ranked, names: tuple[str, ...]) -> None:
+        """Count a list that was shown."""
+        self.ranks += 1
+        shown = ranked.ranking[: len(ranked.ranking) - ranked.n_excluded]
+        self.shown = tuple([names[index] for index in shown])
+        point = self._point_of(ranked.round)
+        point.n += 1
+        point.n_explored += ranked.explored
+        if ranked.catalogue is not None:
+            for name in self.shown[: ranked.k]:
+                self._item(name).shown_top += 1
+
+    def count_feedback(
+        self,
+        ranked: Ranked,
+        answered: Answered,
+        names: tuple[str, ...],
+        delay: int,
+        score: float,
+    ) -> None:
+        """Count feedback that came in time; ``score`` is that of the first k, a gain."""
+        if answered.status == "not_shown":
+            self.not_shown += 1
+            return
+        self.observed += answered.status == "observed"
+        self.none += answered.status == "none"
+        self.delays[min(max(delay, 0).bit_length(), _LONGEST_DELAY - 1)] += 1
+        self.longest_delay = max(self.longest_delay, delay)
+        point = self._point_of(ranked.round)
+        point.n_scored += 1
+        point.score += score
+        if ranked.mode == "apprentice":
+            (self.own if ranked.own is None else self.baseline).add(score)
+        if ranked.catalogue is not None:
+            for index, relevance in zip(ranked.ranking, answered.relevance, strict=False):
+                item = self._item(names[index])
+                item.observed += 1
+                item.total += relevance
+                item.squares += relevance * relevance
+
+    def count_truth(
+        self,
+        ranked: Ranked,
+        gains: tuple[float, ...],
+        weights: list[float],
+        names: tuple[str, ...],
+    ) -> None:
+        """Count what a list was worth in truth, beside the leader of all that was true before."""
+        truth = self.truth
+        before = [truth.gains.get(name, 0.0) for name in names]
+        leader = sorted(range(len(names)), key=lambda index: -before[index])
+        truth.shown += sum(w * gains[i] for w, i in zip(weights, ranked.ranking, strict=True))
+        truth.informed += sum(w * gains[i] for w, i in zip(weights, leader, strict=True))
+        truth.n += 1
+        for name, had, gain in zip(names, before, gains, strict=True):
+            truth.gains[name] = had + gain
+        totals = sorted((truth.gains[name] for name in names), reverse=True)
+        best = sum(w * total for w, total in zip(weights, totals, strict=True))
+        point = self._point_of(ranked.round)
+        point.n_true = truth.n
+        point.regret = (best - truth.shown) / truth.n
+        point.full_information = (best - truth.informed) / truth.n
+
+    def count_alarm(self, round: int, seq: int) -> None:
+        """Note that a test for changes has found one."""
+        self.alarms.append((round, seq))
+        del self.alarms[:-_MOST_ALARMS]
+
+    def delay_quantile(self, share: float) -> float | None:
+        """Return a delay in seconds that a share of all feedback came within; by its bucket."""
+        n = sum(self.delays)
+        if not n:
+            return None
+        seen = 0
+        for bucket, count in enumerate(self.delays):
+            seen += count
+            if seen >= share * n:
+                return float(min(2**bucket - 1, self.longest_delay)) / 1000.0
+        return self.longest_delay / 1000.0
+
+    def _item(self, name: str) -> ItemTally:
+        item = self.items.get(name)
+        if item is None:
+            item = self.items[name] = ItemTally()
+        return item
+
+    def _point_of(self, round: int) -> Point:
+        points = self.points
+        place = round // self.width
+        if points and place < len(points):
+            return points[place]
+        while place >= MOST_POINTS:
+            self._halve()
+            place = round // self.width
+        while len(points) <= place:
+            points.append(Point((len(points) + 1) * self.width - 1))
+        return points[place]
+
+    def _halve(self) -> None:
+        """Merge points that are neighbours."""
+        merged = []
+        for first in range(0, len(self.points), 2):
+            one = self.points[first]
+            other = self.points[first + 1] if first + 1 < len(self.points) else Point(0)
+            later = other if other.n_true else one
+            merged.append(
+                Point(
+                    one.last_round + self.width,
+                    one.n + other.n,
+                    one.n_explored + other.n_explored,
+                    one.n_scored + other.n_scored,
+                    one.score + other.score,
+                    later.regret,
+                    later.full_information,
+                    later.n_true,
+                )
+            )
+        self.points[:] = merged
+        self.width *= 2
+
+
+def interval(mean: float, variance: float) -> dict[str, Any]:
+    """Return a mean with its 95 % interval, None for what is not known."""
+    if not math.isfinite(variance):
+        return {"value": mean, "low": None, "high": None}
+    reach = 1.96 * math.sqrt(variance)
+    return {"value": mean, "low": mean - reach, "high": mean + reach}
