@@ -101,8 +101,6 @@ class Visits:
         The client, and the ranker as the service describes it: a fixed list.
     names
         The item of the list that each item of the world is.
-    baseline
-        The list that is given with every request, for an apprentice.
     """
 
     def __init__(
@@ -111,16 +109,13 @@ class Visits:
         info: "RankerInfo",
         names: list[str],
         crowd: Crowd,
-        *,
-        baseline: list[str] | None = None,
     ) -> None:
         self.seen = Seen()
         self.measure: Measure = named_measure(info.request.get("measure", "DCG"))
         self._client, self._ranker, self._crowd = client, info.name, crowd
         self._names, self._index = names, {name: item for item, name in enumerate(names)}
         self._is_simulation = bool(info.request.get("simulation", False))
-        self._baseline = baseline
-        self._due: dict[int, list[tuple["Ranking", int]]] = {}
+        self._due: dict[int, list[tuple[Ranking, int]]] = {}
 
     async def play(
         self,
@@ -167,7 +162,7 @@ class Visits:
     async def _play_round(self, round: int, group: asyncio.TaskGroup) -> None:
         for due in [due for due in self._due if due <= round]:
             await self._answer_all(due)
-        ranking = await self._client.rank(self._ranker, baseline=self._baseline)
+        ranking = await self._client.rank(self._ranker)
         relevance, seen = self._crowd.relevance(round), self.seen
         shown = np.array([self._index[name] for name in ranking.ranking])
         seen.scores[round] = float(self.measure(relevance, shown))
