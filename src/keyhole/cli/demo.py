@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import keyhole
 from keyhole.cli.crowds import Crowd, Visits
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from keyhole.client import AsyncClient
 
 _WAIT_SECONDS = 5.0
+_APPRENTICE_SHARE = 0.2
 _STOP_SECONDS = 0.2
 """How often it is asked whether to stop."""
 
@@ -25,7 +26,7 @@ class Demonstration(NamedTuple):
     chances: dict[str, float]
     rounds: int
     rate: float
-    settings: dict[str, Any] = {}
+    mode: Literal["online", "apprentice"] = "online"
     changes: bool = False
     """Whether half way a crowd comes that likes most what was liked least."""
 
@@ -73,7 +74,7 @@ DEMONSTRATIONS = (
         },
         rounds=1_000,
         rate=20.0,
-        settings={"mode": "apprentice", "apprentice_share": 0.2},
+        mode="apprentice",
     ),
 )
 
@@ -113,8 +114,9 @@ async def play_demo(
 
 async def _play(client: "AsyncClient", demo: Demonstration) -> None:
     names = list(demo.chances)
+    share = _APPRENTICE_SHARE if demo.mode == "apprentice" else None
     info = await client.put_ranker(
-        demo.name, items=names, k=1, wait_seconds=_WAIT_SECONDS, simulation=True, seed=0,
-        **demo.settings,
+        demo.name, items=names, k=1, mode=demo.mode, apprentice_share=share,
+        wait_seconds=_WAIT_SECONDS, simulation=True, seed=0,
     )  # fmt: skip
     await Visits(client, info, names, demo.crowd).play(demo.rounds, rate=demo.rate)
