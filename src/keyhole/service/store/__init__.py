@@ -1,1 +1,58 @@
 """Stores of the log: one file and one row each."""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+from keyhole.errors import LibraryMissing, check_choice
+from keyhole.service.store.base import Store
+
+
+class StoreRow(NamedTuple):
+    """A kind of store: what its addresses begin with, and its class, imported when it is opened."""
+
+    scheme: str
+    module: str
+    name: str
+
+    def open(self, address: str, *, read_only: bool = False) -> Store:
+        """Return the log at an address, less its scheme."""
+        try:
+            kind: Callable[..., Store] = getattr(import_module(self.module), self.name)
+        except ModuleNotFoundError as error:
+            raise LibraryMissing(f"The log of the service needs {error.name}", "service") from None
+        return kind(address, read_only=read_only)
+
+
+STORES: dict[str, StoreRow] = {
+    row.scheme: row
+    for row in (
+        StoreRow("sqlite", "keyhole.service.store.sqlite", "SqliteStore"),
+        StoreRow("memory", "keyhole.service.store.memory", "MemoryStore"),
+    )
+}
+
+
+def open_store(address: Path | str, *, read_only: bool = False) -> Store:
+    """Return the log at an address: a file, or a scheme of ``STORES``, a colon and the rest.
+
+    A log that is not there yet is made. With ``read_only`` it must be there: it is then read beside
+    the process that writes it, and of all that a store keeps only access keys can change.
+
+    Examples
+    --------
+    >>> with open_store("memory:") as store:
+    ...     store.rankers()
+    []
+    >>> open_store("postgres://localhost")
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.UnknownName: ...
+    """
+    scheme, colon, rest = str(address).partition(":")
+    if colon and rest.startswith("//"):
+        check_choice(scheme, "What the address of a log begins with", STORES)
+    if not colon or scheme not in STORES:
+        return STORES["sqlite"].open(str(address), read_only=read_only)
+    return STORES[scheme].open(rest, read_only=read_only)

@@ -77,6 +77,10 @@ class Store(ABC):
     def remove_key(self, prefix: str) -> bool:
         """Forget an access key; return whether there was one."""
 
+    def damage(self) -> Iterator[str]:
+        """Yield what is wrong with where the log is kept, in words of that place."""
+        yield from ()
+
     @abstractmethod
     def close(self) -> None:
         """Let go of the log."""

@@ -1,0 +1,307 @@
+"""A log in a file of SQLite: one process writes, any number read."""
+
+import json
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from keyhole.files import shortened
+from keyhole.service.errors import Conflict, StoreDamaged, StoreError, StoreFailed, StoreFull
+from keyhole.service.events import Event, Key, Kind, Snapshot
+from keyhole.service.store.base import Store
+from keyhole.service.store.chain import Tip, follow, tip_of
+from keyhole.service.store.sqlite_file import (
+    MIGRATIONS,
+    connect,
+    create,
+    hold,
+    prepare,
+    sentences,
+    transaction,
+    version_of,
+)
+
+_PAGE = 256
+"""Events that are read at a time."""
+
+_CHECKPOINT_PAGES = 8_000
+"""Pages in the write-ahead log from which on they are moved to the database: 32 MB."""
+
+_COLUMNS = "ranker, seq, kind, key, idem, at, body, link"
+_INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_SELECT = f"SELECT {_COLUMNS} FROM events WHERE ranker = ?"  # noqa: S608
+
+
+class SqliteStore(Store):
+    """A database in WAL mode that is synced before :meth:`append` returns.
+
+    Opened with ``read_only`` it appends nothing and needs no lock, so that it can be read beside
+    the process that writes; access keys can be added and removed all the same.
+
+    Notes
+    -----
+    Once writing or syncing has failed for another reason than a full disk, nobody knows what the
+    disk holds, and trying again may be told that all is well: so nothing more is appended until the
+    log is opened anew, which reads it from the disk.
+
+    The arguments that begin with an underscore are for tests: how often SQLite syncs, the layer
+    between it and the disk, the forms a log may have, and when pages are moved.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        read_only: bool = False,
+        _synchronous: str = "FULL",
+        _vfs: str | None = None,
+        _migrations: Sequence[str] = MIGRATIONS,
+        _checkpoint_pages: int = _CHECKPOINT_PAGES,
+    ) -> None:
+        self.path = Path(os.path.realpath(path))
+        self.read_only = read_only
+        self._vfs = _vfs
+        self._checkpoint_pages = _checkpoint_pages
+        self._lock = threading.RLock()
+        self._readers: deque[apsw.Connection] = deque()
+        self._tips: dict[str, Tip] = {}
+        self._failed = False
+        self._closed = False
+        self._n_pages = 0
+        if read_only:
+            with self._reader() as db:
+                if version_of(db, self.path, len(_migrations)) < len(_migrations):
+                    raise StoreError(
+                        f"{shortened(path)} must be opened by keyhole serve once: its form is that "
+                        "of an older version."
+                    )
+            return
+        self._holding = hold(self.path)
+        try:
+            create(self.path)
+            self._writer = connect(self.path, vfs=_vfs)
+            try:
+                prepare(self._writer, self.path, synchronous=_synchronous, migrations=_migrations)
+                self._writer.set_wal_hook(self._note_pages)
+            except BaseException:
+                self._writer.close()
+                raise
+        except BaseException:
+            os.close(self._holding)
+            raise
+
+    # ----------------------------------------------------------------------- writing
+
+    def append(self, events: Sequence[Event]) -> None:
+        rows = [(e.ranker, e.seq, e.kind, e.key, e.idem, e.at, e.body, e.link) for e in events]
+        if not rows:
+            return
+        with self._lock:
+            with self._writing() as db:
+                tips = follow(events, self._tip)
+                for ranker in tips:  # until it is known what was kept, the disk alone tells
+                    del self._tips[ranker]
+                db.executemany(_INSERT, rows)
+            self._tips.update(tips)
+
+    def put_snapshot(self, snapshot: Snapshot) -> None:
+        name = snapshot.ranker
+        with self._writing() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
+                (name, snapshot.seq, snapshot.sha256, snapshot.body),
+            )
+            db.execute(
+                "DELETE FROM snapshots WHERE ranker = ? AND seq NOT IN "
+                "(SELECT seq FROM snapshots WHERE ranker = ? ORDER BY seq DESC LIMIT 2)",
+                (name, name),
+            )
+
+    @contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        """Give the connection that writes to a block that is one transaction."""
+        with self._lock:
+            self._check_open()
+            if self.read_only:
+                raise StoreError(f"{shortened(self.path)} was opened to be read only.")
+            if self._failed:
+                raise StoreFailed(
+                    f"{shortened(self.path)} must be opened anew: an earlier write to it failed."
+                )
+            try:
+                with sentences(self.path), transaction(self._writer):
+                    yield self._writer
+            except apsw.ConstraintError as error:
+                if not str(error).startswith("UNIQUE"):
+                    raise
+                raise Conflict(
+                    "A key or an idempotency key of these events is there already."
+                ) from None
+            except (StoreFailed, StoreDamaged):
+                self._failed = True
+                raise
+            self._move_pages()
+
+    def _tip(self, ranker: str) -> Tip:
+        """Return what the next event must follow; only this process changes it."""
+        if ranker not in self._tips:
+            rows = self._writer.execute(_SELECT + " ORDER BY seq DESC LIMIT 1", (ranker,))
+            self._tips[ranker] = tip_of(next((Event(*row) for row in rows), None))
+        return self._tips[ranker]
+
+    def _note_pages(self, db: apsw.Connection, name: str, n_pages: int) -> int:
+        self._n_pages = n_pages
+        return apsw.SQLITE_OK
+
+    def _move_pages(self) -> None:
+        """Move pages from the write-ahead log to the database, where many have gathered.
+
+        What was appended is on the disk already. Without room it is tried again the next time.
+        """
+        if self._n_pages < self._checkpoint_pages:
+            return
+        try:
+            with sentences(self.path):
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except StoreFull:
+            pass
+        except StoreError:
+            self._failed = True
+
+    # ----------------------------------------------------------------------- reading
+
+    def rankers(self) -> list[str]:
+        # One step through the index for each ranker, and not one for each event.
+        names = [""]
+        query = "SELECT min(ranker) FROM events WHERE ranker > ?"
+        with self._reader() as db:
+            while (name := db.execute(query, (names[-1],)).get) is not None:
+                names.append(name)
+        return names[1:]
+
+    def last(self, ranker: str) -> Event | None:
+        return self._one(_SELECT + " ORDER BY seq DESC LIMIT 1", (ranker,))
+
+    def events(self, ranker: str, *, after: int = 0, limit: int | None = None) -> Iterator[Event]:
+        query = _SELECT + " AND seq > ? ORDER BY seq LIMIT ?"
+        while limit is None or limit > 0:
+            n_wanted = _PAGE if limit is None else min(limit, _PAGE)
+            with self._reader() as db:
+                page = [Event(*row) for row in db.execute(query, (ranker, after, n_wanted))]
+            yield from page
+            if len(page) < n_wanted:
+                return
+            after = page[-1].seq
+            limit = None if limit is None else limit - len(page)
+
+    def event(self, ranker: str, seq: int) -> Event | None:
+        return self._one(_SELECT + " AND seq = ?", (ranker, seq))
+
+    def find(self, ranker: str, key: str, kind: Kind) -> Event | None:
+        return self._one(_SELECT + " AND key = ? AND kind = ?", (ranker, key, kind))
+
+    def find_idem(self, ranker: str, idem: str) -> Event | None:
+        return self._one(_SELECT + " AND idem = ?", (ranker, idem))
+
+    def snapshots(self, ranker: str) -> list[Snapshot]:
+        query = "SELECT * FROM snapshots WHERE ranker = ? ORDER BY seq DESC"
+        with self._reader() as db:
+            return [Snapshot(*row) for row in db.execute(query, (ranker,))]
+
+    def secret(self) -> bytes:
+        with self._reader() as db:
+            return db.execute("SELECT value FROM once WHERE name = 'secret'").get
+
+    def damage(self) -> Iterator[str]:
+        with self._reader() as db:
+            for (said,) in db.execute("PRAGMA integrity_check(10)"):
+                if said != "ok":
+                    yield " ".join(str(said).split())
+
+    def _one(self, query: str, values: tuple[object, ...]) -> Event | None:
+        with self._reader() as db:
+            return next((Event(*row) for row in db.execute(query, values)), None)
+
+    @contextmanager
+    def _reader(self) -> Iterator[apsw.Connection]:
+        """Give a connection that nobody else uses meanwhile, a new one if all are taken."""
+        self._check_open()
+        try:
+            db = self._readers.pop()
+        except IndexError:
+            db = connect(self.path, read_only=True, vfs=self._vfs)
+        try:
+            with sentences(self.path):
+                yield db
+        except BaseException:
+            db.close(True)
+            raise
+        with self._lock:
+            if self._closed:
+                db.close(True)
+            else:
+                self._readers.append(db)
+
+    # ----------------------------------------------------------------------- access keys
+
+    def keys(self) -> list[Key]:
+        with self._reader() as db:
+            return [
+                Key(prefix, sha256, tuple(json.loads(scopes)), tuple(json.loads(rankers)), *times)
+                for prefix, sha256, scopes, rankers, *times in db.execute(
+                    "SELECT * FROM keys ORDER BY prefix"
+                )
+            ]
+
+    def add_key(self, key: Key) -> None:
+        row = (key.prefix, key.sha256, json.dumps(key.scopes), json.dumps(key.rankers))
+        try:
+            with self._changing_keys() as db:
+                db.execute(
+                    "INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?)",
+                    (*row, key.created_at, key.expires_at),
+                )
+        except apsw.ConstraintError:
+            raise Conflict(f"There is an access key {key.prefix} already.") from None
+
+    def remove_key(self, prefix: str) -> bool:
+        with self._changing_keys() as db:
+            db.execute("DELETE FROM keys WHERE prefix = ?", (prefix,))
+            return db.changes() > 0
+
+    @contextmanager
+    def _changing_keys(self) -> Iterator[apsw.Connection]:
+        """Give a connection of its own: keys change beside the process that writes events."""
+        self._check_open()
+        db = connect(self.path, vfs=self._vfs)
+        try:
+            with sentences(self.path), transaction(db):
+                yield db
+        finally:
+            db.close()
+
+    # ----------------------------------------------------------------------- the end
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{shortened(self.path)} has been closed.")
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            while self._readers:
+                self._readers.pop().close(True)
+            if self.read_only:
+                return
+            try:
+                with sentences(self.path):
+                    self._writer.close(True)
+            finally:
+                os.close(self._holding)

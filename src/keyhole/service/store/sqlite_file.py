@@ -1,0 +1,151 @@
+"""The file that SQLite keeps a log in: its lock, its form, and sentences for what goes wrong."""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+
+import apsw
+
+from keyhole.files import shortened
+from keyhole.service.errors import (
+    StoreDamaged,
+    StoreError,
+    StoreFailed,
+    StoreFull,
+    StoreInUse,
+    StoreNewer,
+)
+
+APPLICATION = int.from_bytes(b"KEYH")
+"""What the header of a database says of whose it is."""
+
+PATIENCE_MS = 10_000
+"""How long a connection waits for another one that writes: a command that adds a key, above all."""
+
+MIGRATIONS: tuple[str, ...] = tuple(
+    file.read_text(encoding="utf-8")
+    for file in sorted(
+        resources.files("keyhole.service.store").joinpath("migrations").iterdir(),
+        key=lambda file: file.name,
+    )
+    if file.name.endswith(".sql")
+)
+"""What makes a log of version n of one of version n - 1, from the first on; none ever changes."""
+
+
+@contextmanager
+def sentences(path: Path) -> Iterator[None]:
+    """Say what SQLite has to say in one sentence."""
+    name = shortened(path)
+    try:
+        yield
+    except apsw.FullError:
+        raise StoreFull(f"There is no room left for {name}; nothing of this was kept.") from None
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise StoreDamaged(f"{name} must be a log of Keyhole's service: {error}.") from None
+    except (apsw.BusyError, apsw.LockedError):
+        seconds = PATIENCE_MS // 1000
+        raise StoreInUse(f"{name} was being written to for {seconds} seconds.") from None
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise StoreError(f"{name} cannot be opened: {error}.") from None
+    except (apsw.IOError, apsw.NoMemError, apsw.ProtocolError) as error:
+        raise StoreFailed(f"{name} cannot be read or written: {error}.") from None
+
+
+@contextmanager
+def transaction(db: apsw.Connection) -> Iterator[None]:
+    """Commit what is done within, or undo it."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def hold(path: Path) -> int:
+    """Return a handle that holds a log for writing until it is closed or the process ends.
+
+    The lock is on a file of its own beside the log, which stays: to delete it would let two hold
+    the same log.
+    """
+    lock = path.with_name(path.name + ".lock")
+    try:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(f"{shortened(path)} cannot be opened: {error.strerror}.") from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise StoreInUse(f"{shortened(path)} is in use: another process writes to it.") from None
+    return handle
+
+
+def create(path: Path) -> None:
+    """Make an empty file that only its owner may read, unless there is one.
+
+    SQLite gives the files beside it the same rights, and syncs the folder when it makes them.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise StoreError(f"{shortened(path)} cannot be opened: {error.strerror}.") from None
+
+
+def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> apsw.Connection:
+    """Return a connection to a database that is there."""
+    if not path.is_file():
+        raise StoreError(f"{shortened(path)} must be a log of Keyhole's service: there is no file.")
+    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
+    with sentences(path):
+        db = apsw.Connection(str(path), flags=flags, vfs=vfs)
+        try:
+            db.set_busy_timeout(PATIENCE_MS)
+            db.execute("PRAGMA trusted_schema = OFF")
+        except BaseException:
+            db.close()
+            raise
+    return db
+
+
+def version_of(db: apsw.Connection, path: Path, newest: int) -> int:
+    """Return the version of a log's form, 0 for an empty file, or raise if it is no such log."""
+    with sentences(path):
+        version, application = db.pragma("user_version"), db.pragma("application_id")
+        is_empty = not db.execute("SELECT count(*) FROM sqlite_schema").get
+    if application != APPLICATION and not (is_empty and version == application == 0):
+        raise StoreDamaged(
+            f"{shortened(path)} must be a log of Keyhole's service: it is another database."
+        )
+    if version > newest:
+        raise StoreNewer(
+            f"{shortened(path)} must have a form of version {newest} at most, got {version}: a "
+            "newer Keyhole has written it."
+        )
+    return int(version)
+
+
+def prepare(
+    db: apsw.Connection, path: Path, *, synchronous: str, migrations: Sequence[str]
+) -> None:
+    """Bring a log to its newest form, for the one that writes to it."""
+    version = version_of(db, path, len(migrations))
+    with sentences(path):
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute(f"PRAGMA synchronous = {synchronous}")
+        db.execute("PRAGMA fullfsync = ON")  # where a sync alone leaves data in the disk's cache
+        db.execute("PRAGMA cache_size = -32768")
+        for number, migration in enumerate(migrations[version:], version + 1):
+            with transaction(db):
+                db.execute(migration)
+                db.execute(f"PRAGMA user_version = {number}")
+                if number == 1:
+                    secret = secrets.token_bytes(32)
+                    db.execute("INSERT INTO once VALUES ('secret', ?)", (secret,))
