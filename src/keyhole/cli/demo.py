@@ -31,10 +31,15 @@ class Demonstration(NamedTuple):
     """Whether half way a crowd comes that likes most what was liked least."""
 
     @property
+    def names(self) -> list[str]:
+        """The items as the crowd has them: least liked first, which a change turns round."""
+        return sorted(self.chances, key=self.chances.__getitem__)
+
+    @property
     def crowd(self) -> Crowd:
         """The users: some of them answer late, some never."""
         return Crowd(
-            Independent(len(self.chances), chances=list(self.chances.values())),
+            Independent(len(self.chances), chances=[self.chances[name] for name in self.names]),
             lose=0.15,
             delay_seconds=0.3,
             changes_at=self.rounds // 2 if self.changes else None,
@@ -113,10 +118,9 @@ async def play_demo(
 
 
 async def _play(client: "AsyncClient", demo: Demonstration) -> None:
-    names = list(demo.chances)
     share = _APPRENTICE_SHARE if demo.mode == "apprentice" else None
     info = await client.put_ranker(
-        demo.name, items=names, k=1, mode=demo.mode, apprentice_share=share,
+        demo.name, items=list(demo.chances), k=1, mode=demo.mode, apprentice_share=share,
         wait_seconds=_WAIT_SECONDS, simulation=True, seed=0,
     )  # fmt: skip
-    await Visits(client, info, names, demo.crowd).play(demo.rounds, rate=demo.rate)
+    await Visits(client, info, demo.names, demo.crowd).play(demo.rounds, rate=demo.rate)

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from keyhole.client import AsyncClient
 
 _OPTIONS = {
-    **{name: f"--{name}" for name in ("threshold", "grades", "missing", "lose", "delay", "url")},
+    **{name: f"--{name}" for name in ("threshold", "grades", "missing", "lose", "delay")},
     "delay_rounds": "--delay-rounds",
+    "url": "URL",
 }
 _LEAST_WAIT = 5.0
 
@@ -117,7 +118,7 @@ def simulate_command(
         float | None,
         typer.Option(
             help="After this share of the rounds, such as 0.5, another crowd comes, which likes "
-            "most what was liked least."
+            "the first item as the last one was liked before, and so on."
         ),
     ] = None,
     wait: Annotated[
@@ -226,7 +227,7 @@ def _play(client: "AsyncClient", plan: Plan, as_json: bool) -> None:
         _print_table(record)
     if isinstance(ended, KeyboardInterrupt):
         say(f"Interrupted after {record['rounds']} rounds.", console=ERR)
-        raise typer.Exit(ExitCode.INTERRUPTED)
+        raise SystemExit(int(ExitCode.INTERRUPTED))
     if ended is not None:
         raise ended
 
