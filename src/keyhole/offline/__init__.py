@@ -24,6 +24,7 @@ from keyhole.offline.estimators import (
 from keyhole.offline.gate import Evaluation, best_fixed_action, evaluate
 from keyhole.offline.rankings import item_position, top_set
 from keyhole.offline.rewards import predict_rewards
+from keyhole.offline.sights import seen_items
 from keyhole.offline.target import Target, logged_target, target_of
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "logged_target",
     "lower_bounds",
     "predict_rewards",
+    "seen_items",
     "self_normalised",
     "student_t",
     "target_of",

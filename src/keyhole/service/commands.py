@@ -123,6 +123,23 @@ class FeedbackRequest(_Request, frozen=True):
     """In simulations: the relevance of every item by name; shown, never learnt from."""
 
 
+Order = Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)]
+
+
+class EvaluationRequest(_Request, frozen=True):
+    """``POST /v1/rankers/{r}/evaluations``: what another list would have earned, from the log."""
+
+    policy: Order | Literal["best", "uniform"] = "best"
+    """A fixed order of all items, the list that is the best by now, or all orders alike."""
+    baseline: Order | Literal["logged", "best", "uniform"] = "logged"
+    """What it must beat; by default what was shown."""
+    confidence: Annotated[float, Meta(gt=0, lt=1)] = 0.95
+    bound: Literal["betting", "empirical-bernstein", "student-t"] = "betting"
+    """Decides; the first two hold for every number of rounds, the last in the limit."""
+    after: Annotated[int, Meta(ge=0, le=2**53)] = 0
+    """Judge by rounds after this event alone: those that the policy has not learnt from."""
+
+
 class FeedbackReply(msgspec.Struct, frozen=True):
     """What became of feedback: it teaches, came too late, or was of no use."""
 

@@ -1,4 +1,4 @@
-"""What people are shown of a ranker and of its events: plain data, for pages and their ``.json``."""
+"""What people are shown of a ranker and of its events: plain data, for pages and their JSON."""
 
 import math
 from typing import Any

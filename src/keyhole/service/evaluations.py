@@ -1,0 +1,217 @@
+"""What another list would have earned, judged on the log of a ranker."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from keyhole.errors import FloatArray, InvalidInput, shown
+from keyhole.measures import measure as named_measure
+from keyhole.offline.bounds import lower_bound
+from keyhole.offline.estimators import Estimate
+from keyhole.offline.sights import seen_items
+from keyhole.service.commands import EvaluationRequest
+from keyhole.service.events import Answered, Config, Ranked, body_of
+from keyhole.service.store.base import Store
+
+_BOUNDS = ("betting", "empirical-bernstein", "student-t")
+_DECISIVE = "doubly-robust"
+_FEWEST_ROUNDS = 10
+
+
+class Rounds(NamedTuple):
+    """The rounds of a log that can be judged: one row each, one column per item revealed."""
+
+    seen: Any
+    gains: FloatArray
+    chances: FloatArray
+    shown: Any
+    """Where each item was, (n, n_items)."""
+    n_skipped: int
+
+
+class Judge(NamedTuple):
+    """What is asked of rounds: whose items, how they count, and what is the best by now."""
+
+    names: tuple[str, ...]
+    weights: FloatArray
+    """What a gain counts at each position, more being better."""
+    best: tuple[str, ...]
+    largest: float
+
+
+def judge_of(config: Config, best: tuple[str, ...]) -> Judge:
+    """Return how lists of a ranker are judged, or raise where they cannot be."""
+    names, max_grade = config.catalogue, float(config.request.get("max_grade", 1.0))
+    measure = named_measure(config.measure)
+    if names is None or not measure.is_gain_per_item(max_grade):
+        raise InvalidInput(
+            "Lists can be judged on the log of a ranker of a fixed list whose measure has gains "
+            f"per item, got {config.measure} of {'requests' if names is None else 'a list'}."
+        )
+    weights = measure.weights(len(names)) * (-1.0 if measure.is_loss else 1.0)
+    grade = 2.0**max_grade - 1.0 if measure.exponential_gain else max_grade
+    return Judge(names, weights, best, float(np.abs(weights).sum()) * grade)
+
+
+def evaluate(
+    store: Store, ranker: str, config: Config, best: tuple[str, ...], request: EvaluationRequest
+) -> dict[str, Any]:
+    """Return what a list would have earned beside a baseline, with bounds and a verdict.
+
+    It reads the log alone, and may take a while: call it in a thread of its own.
+    """
+    judge = judge_of(config, best)
+    exponential = named_measure(config.measure).exponential_gain
+    rounds = _rounds(store, ranker, judge.names, request.after, exponential)
+    policy = _weights(request.policy, judge, rounds)
+    baseline = _weights(request.baseline, judge, rounds)
+    estimates = {}
+    for name, weights in (("policy", policy), ("baseline", baseline)):
+        estimates[name] = _both(rounds, weights, judge)
+    difference = _both(rounds, policy - baseline, judge)
+    decided = _bound(request.bound, difference[_DECISIVE], request.confidence)
+    promote = decided is not None and decided > 0.0
+    return {
+        "verdict": "promote" if promote else "keep",
+        "lower_bound": decided,
+        "decided_by": f"{request.bound} bound on the {_DECISIVE} difference",
+        "confidence": request.confidence,
+        "rows": len(rounds.gains),
+        "skipped": rounds.n_skipped,
+        "measure": config.measure,
+        **{name: _record(both, request.confidence) for name, both in estimates.items()},
+        "difference": _record(difference, request.confidence),
+        "notes": _notes(request),
+    }
+
+
+def _notes(request: EvaluationRequest) -> list[str]:
+    notes = [
+        "Rounds without feedback are left out: unbiased where whether feedback comes does not "
+        "depend on relevance.",
+        "Scores are gains: losses count as negative.",
+    ]
+    if request.policy == "best" and request.after == 0:
+        notes.append(
+            "The policy has learnt from these rounds, which flatters it: judge it by rounds after "
+            "the event it was learnt at (`after`)."
+        )
+    return notes
+
+
+def _record(both: dict[str, Estimate], confidence: float) -> dict[str, Any]:
+    record = {}
+    for name, estimate in both.items():
+        half = (1.0 + confidence) / 2.0
+        negated = Estimate(name, -estimate.contributions, estimate.bias)
+        low, high = _bound("student-t", estimate, half), _bound("student-t", negated, half)
+        record[name] = {
+            "value": estimate.value,
+            "standard_error": estimate.error,
+            "interval": [low, None if high is None else -high],
+            "lower_bounds": {bound: _bound(bound, estimate, confidence) for bound in _BOUNDS},
+        }
+    return record
+
+
+def _bound(name: str, estimate: Estimate, confidence: float) -> float | None:
+    return lower_bound(name, estimate, confidence).value
+
+
+def _rounds(
+    store: Store, ranker: str, names: tuple[str, ...], after: int, exponential: bool
+) -> Rounds:
+    """Return the rounds of the list as it is now that were answered and whose chances are known."""
+    waiting: dict[str, Ranked] = {}
+    lists: dict[int, tuple[str, ...]] = {}
+    knows_chances = False
+    rows: list[tuple[Ranked, Answered]] = []
+    n_skipped = 0
+    for event in store.events(ranker):
+        if event.kind == "config":
+            lists[event.seq] = body_of(event).catalogue
+        elif event.kind == "rank" and event.seq > after:
+            ranked: Ranked = body_of(event)
+            knows_chances |= ranked.chances is not None
+            if lists.get(ranked.catalogue or 0) == names and ranked.n_excluded == 0:
+                waiting[str(event.key)] = ranked
+            else:
+                n_skipped += 1
+        elif event.kind == "feedback" and event.key in waiting:
+            answered: Answered = body_of(event)
+            if answered.status != "not_shown":
+                rows.append((waiting.pop(str(event.key)), answered))
+    if not knows_chances or len(rows) < _FEWEST_ROUNDS:
+        raise InvalidInput(
+            f"A log must have at least {_FEWEST_ROUNDS} answered rounds of the present list, shown "
+            f"by a ranker that knows how likely items were to be seen, got {len(rows)} rounds"
+            f"{'' if knows_chances or not rows else ' of one that does not'}."
+        )
+    return _table(rows, len(names), exponential, n_skipped)
+
+
+def _table(
+    rows: list[tuple[Ranked, Answered]], n_items: int, exponential: bool, n_skipped: int
+) -> Rounds:
+    depth = max(len(answered.relevance) for _, answered in rows)
+    seen = np.zeros((len(rows), depth), np.int64)
+    gains = np.zeros((len(rows), depth))
+    chances = np.full((len(rows), depth), np.nan)
+    shown_at = np.zeros((len(rows), n_items), np.int64)
+    for row, (ranked, answered) in enumerate(rows):
+        n_seen = len(answered.relevance)
+        seen[row, :n_seen] = ranked.ranking[:n_seen]
+        gains[row, :n_seen] = answered.relevance
+        known = (ranked.chances or ())[:n_seen]
+        chances[row, : len(known)] = known
+        shown_at[row, list(ranked.ranking)] = np.arange(n_items)
+    if exponential:
+        gains = 2.0**gains - 1.0
+    return Rounds(seen, gains, chances, shown_at, n_skipped)
+
+
+def _weights(policy: list[str] | str, judge: Judge, rounds: Rounds) -> FloatArray:
+    """Return what a policy makes of the gain of each item in each round, (n, n_items)."""
+    if policy == "logged":
+        return judge.weights[rounds.shown]
+    n_rows, n_items = len(rounds.gains), len(judge.names)
+    if policy == "uniform":
+        return np.full((n_rows, n_items), judge.weights.mean())
+    order = list(judge.best) if policy == "best" else policy
+    if not isinstance(order, list) or sorted(order) != sorted(judge.names):
+        raise InvalidInput(
+            f"A policy must name each of the {n_items} items of the list once, got {shown(policy)}."
+        )
+    at = {name: place for place, name in enumerate(order)}
+    return np.tile([float(judge.weights[at[name]]) for name in judge.names], (n_rows, 1))
+
+
+def _both(rounds: Rounds, weights: FloatArray, judge: Judge) -> dict[str, Estimate]:
+    """Return the importance-weighted and the doubly robust estimate of what weights earn."""
+    of_seen = np.take_along_axis(weights, rounds.seen, axis=1)
+    means = _means_before(rounds, weights.shape[1])
+    predicted = np.take_along_axis(means, rounds.seen, axis=1)
+    base = (weights * means).sum(axis=1)
+    plain = seen_items(rounds.gains, rounds.chances, of_seen, largest=judge.largest)
+    robust = seen_items(
+        rounds.gains,
+        rounds.chances,
+        of_seen,
+        predicted=predicted,
+        base=base,
+        largest=judge.largest,
+    )
+    return {estimate.name: estimate for estimate in (plain, robust)}
+
+
+def _means_before(rounds: Rounds, n_items: int) -> FloatArray:
+    """Return the mean gain of every item as it was known before each round; 0 at first."""
+    n_rows, depth = rounds.gains.shape
+    known = ~np.isnan(rounds.chances)
+    counts, sums = np.zeros((n_rows + 1, n_items)), np.zeros((n_rows + 1, n_items))
+    rows = np.arange(1, n_rows + 1)
+    for column in range(depth):
+        np.add.at(counts, (rows, rounds.seen[:, column]), known[:, column])
+        np.add.at(sums, (rows, rounds.seen[:, column]), known[:, column] * rounds.gains[:, column])
+    counts, sums = counts.cumsum(axis=0)[:-1], sums.cumsum(axis=0)[:-1]
+    return np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0.0)
