@@ -240,13 +240,14 @@ def test_an_evaluation_is_waited_for(connect, pauses):
         {**told, "status": "done", "result": {"value": 1}},
         (202, {**told, "status": "failed", "problem": {"status": 422, "detail": "Too few."}}),
     )
-    assert client.evaluate("shop", {"policy": "best-fixed"}).result == {"value": 1}
+    assert client.evaluate("shop", ["b", "a"], after=7).result == {"value": 1}
     assert [request.url.path[-14:] for request in service.requests] == [
         "op/evaluations", "/evaluations/v", "/evaluations/v",
     ]  # fmt: skip
+    assert json.loads(service.requests[0].content) == {"policy": ["b", "a"], "after": 7}
     assert len(pauses) == 2
     with pytest.raises(RequestRefused, match="Too few"):
-        client.evaluate("shop", {"policy": "best-fixed"})
+        client.evaluate("shop", ["b", "a"], after=7)
 
 
 @pytest.mark.parametrize(

@@ -261,13 +261,36 @@ class Core:
         answer = yield from self._ask(Call("GET", path_of("rankers")))
         return read(answer, RankerPage).rankers
 
-    def evaluate(self, ranker: str, question: Mapping[str, Any]) -> Talk[Evaluation]:
-        """Judge another policy on the log of a ranker, and wait for the verdict.
+    def evaluate(
+        self,
+        ranker: str,
+        policy: Sequence[str] | None = None,
+        *,
+        baseline: Sequence[str] | None = None,
+        confidence: float | None = None,
+        bound: str | None = None,
+        after: int | None = None,
+    ) -> Talk[Evaluation]:
+        """Judge another list on the log of a ranker, and wait for the verdict.
 
-        ``question`` is the body of ``POST /v1/rankers/{ranker}/evaluations``.
+        Parameters
+        ----------
+        policy
+            An order of all items, or ``"best"`` (the default: the best list by now) or
+            ``"uniform"``.
+        baseline
+            What it must beat, in the same words; the default, ``"logged"``, is what was shown.
+        confidence, bound
+            How sure the verdict must be, and the bound that decides.
+        after
+            Judge by rounds after this event alone, which the policy has not learnt from.
         """
+        fields = {
+            "policy": policy, "baseline": baseline, "confidence": confidence, "bound": bound,
+            "after": after,
+        }  # fmt: skip
         path = path_of("rankers", ranker, "evaluations")
-        answer = yield from self._ask(Call("POST", path, body_of(question)))
+        answer = yield from self._ask(Call("POST", path, body_of(fields)))
         where = answer.headers.get("location", "")
         told = read(answer, Evaluation)
         while told.status in ("queued", "running"):
