@@ -297,6 +297,10 @@ class Ranker(Described, ABC):
         chances = self.chances(impression)
         return None if chances is None else float(chances[-1])
 
+    def least_chance(self, impression: Impression) -> float | None:
+        """Return how likely the least likely item of the list was to be seen; None if not known."""
+        return None
+
     @property
     def n_alarms(self) -> int:
         """How often a test for changes has found one; 0 for a ranker without such a test."""

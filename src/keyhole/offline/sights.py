@@ -15,6 +15,7 @@ def seen_items(
     predicted: ArrayLike | None = None,
     base: ArrayLike | None = None,
     largest: float | None = None,
+    least_chance: float | None = None,
 ) -> Estimate:
     """Return the score of a policy whose rankings weigh the gains of items by their positions.
 
@@ -34,7 +35,10 @@ def seen_items(
         What the policy's whole ranking was predicted to score in each round. Goes with
         ``predicted``.
     largest
-        The largest score of a ranking, for bounds with a guarantee.
+        The most that the items seen in one round can count, for bounds with a guarantee.
+    least_chance
+        How likely the least likely item of any round was to be seen: one that was never seen may be
+        less likely than all that were. Goes with ``largest``.
 
     Notes
     -----
@@ -66,8 +70,11 @@ def seen_items(
     if base is not None:
         contributions = contributions + np.asarray(base, dtype=np.float64)
     name = "importance-weighted" if predicted is None else "doubly-robust"
-    if largest is None or not counts.any():
+    if largest is None or not least_chance:
         return Estimate(name, contributions, "none")
-    reach = largest / float(likely[counts].min())
-    low = 0.0 if predicted is None and contributions.min() >= 0.0 else -reach
-    return Estimate(name, contributions, "none", (low, reach + largest))
+    reach = largest / least_chance
+    if base is not None:
+        lowest, highest = float(np.min(base)), float(np.max(base))
+        return Estimate(name, contributions, "none", (lowest - reach, highest + reach))
+    low = 0.0 if contributions.min() >= 0.0 else -reach
+    return Estimate(name, contributions, "none", (low, reach))

@@ -26,6 +26,7 @@ class Rounds(NamedTuple):
     chances: FloatArray
     shown: Any
     """Where each item was, (n, n_items)."""
+    least_chance: float | None
     n_skipped: int
 
 
@@ -37,6 +38,7 @@ class Judge(NamedTuple):
     """What a gain counts at each position, more being better."""
     best: tuple[str, ...]
     largest: float
+    """What the items seen in one round can count at most."""
 
 
 def judge_of(config: Config, best: tuple[str, ...]) -> Judge:
@@ -50,7 +52,7 @@ def judge_of(config: Config, best: tuple[str, ...]) -> Judge:
         )
     weights = measure.weights(len(names)) * (-1.0 if measure.is_loss else 1.0)
     grade = 2.0**max_grade - 1.0 if measure.exponential_gain else max_grade
-    return Judge(names, weights, best, float(np.abs(weights).sum()) * grade)
+    return Judge(names, weights, best, float(np.abs(weights).max()) * grade * config.k)
 
 
 def evaluate(
@@ -89,6 +91,8 @@ def _notes(request: EvaluationRequest) -> list[str]:
     notes = [
         "Rounds without feedback are left out: unbiased where whether feedback comes does not "
         "depend on relevance.",
+        "`interval` holds for every number of rounds; `approximate_interval` in the limit, and not "
+        "yet where items were hardly seen.",
         "Scores are gains: losses count as negative.",
     ]
     if request.policy == "best" and request.after == 0:
@@ -102,16 +106,23 @@ def _notes(request: EvaluationRequest) -> list[str]:
 def _record(both: dict[str, Estimate], confidence: float) -> dict[str, Any]:
     record = {}
     for name, estimate in both.items():
-        half = (1.0 + confidence) / 2.0
-        negated = Estimate(name, -estimate.contributions, estimate.bias)
-        low, high = _bound("student-t", estimate, half), _bound("student-t", negated, half)
         record[name] = {
             "value": estimate.value,
             "standard_error": estimate.error,
-            "interval": [low, None if high is None else -high],
+            "interval": _interval("betting", estimate, confidence),
+            "approximate_interval": _interval("student-t", estimate, confidence),
             "lower_bounds": {bound: _bound(bound, estimate, confidence) for bound in _BOUNDS},
         }
     return record
+
+
+def _interval(name: str, estimate: Estimate, confidence: float) -> list[float | None]:
+    """Return a two-sided interval: half of what may go wrong on either side."""
+    low, high = estimate.range or (0.0, 0.0)
+    negated = Estimate(estimate.name, -estimate.contributions, estimate.bias, (-high, -low))
+    half = (1.0 + confidence) / 2.0
+    above = _bound(name, negated, half)
+    return [_bound(name, estimate, half), None if above is None else -above]
 
 
 def _bound(name: str, estimate: Estimate, confidence: float) -> float | None:
@@ -167,7 +178,19 @@ def _table(
         shown_at[row, list(ranked.ranking)] = np.arange(n_items)
     if exponential:
         gains = 2.0**gains - 1.0
-    return Rounds(seen, gains, chances, shown_at, n_skipped)
+    return Rounds(seen, gains, chances, shown_at, _least_chance(rows), n_skipped)
+
+
+def _least_chance(rows: list[tuple[Ranked, Answered]]) -> float | None:
+    """Return the least chance of any item in any round whose chances count; None if not known."""
+    counted = [ranked.least_chance for ranked, _ in rows if ranked.chances is not None]
+    known = [chance for chance in counted if chance is not None]
+    if 0.0 in known:
+        raise InvalidInput(
+            "A log can judge other lists only where every item had a chance to be seen, which in "
+            "some of its rounds was not so: leave them out (`after`)."
+        )
+    return min(known) if known and len(known) == len(counted) else None
 
 
 def _weights(policy: list[str] | str, judge: Judge, rounds: Rounds) -> FloatArray:
@@ -192,14 +215,15 @@ def _both(rounds: Rounds, weights: FloatArray, judge: Judge) -> dict[str, Estima
     means = _means_before(rounds, weights.shape[1])
     predicted = np.take_along_axis(means, rounds.seen, axis=1)
     base = (weights * means).sum(axis=1)
-    plain = seen_items(rounds.gains, rounds.chances, of_seen, largest=judge.largest)
+    known = {"largest": judge.largest, "least_chance": rounds.least_chance}
+    plain = seen_items(rounds.gains, rounds.chances, of_seen, **known)
     robust = seen_items(
         rounds.gains,
         rounds.chances,
         of_seen,
         predicted=predicted,
         base=base,
-        largest=judge.largest,
+        **known,
     )
     return {estimate.name: estimate for estimate in (plain, robust)}
 

@@ -93,6 +93,8 @@ class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
     p_marginal: float | None = None
     p_conditional: float | None = None
     chances: tuple[float, ...] | None = None
+    least_chance: float | None = None
+    """How likely the least likely item was to be seen; None where that is not known."""
     note: bytes = b""
     """Little-endian float64."""
     catalogue: int | None = None

@@ -94,6 +94,7 @@ def _choose(
             "p_marginal": 1.0,
             "p_conditional": 1.0,
             "chances": ones,
+            "least_chance": 1.0 if config.k >= len(names) else 0.0,
             "teaches": False,
         }
     impression = live.learner.rank(query, round=round)
@@ -134,7 +135,14 @@ def _apprentice(
         chances = known["chances"]
         scaled = None if chances is None else tuple(share * chance for chance in chances)
         p_marginal = None if scaled is None else scaled[-1]
-        return {"ranking": own, **known, "chances": scaled, "p_marginal": p_marginal}
+        least = known.get("least_chance")
+        return {
+            "ranking": own,
+            **known,
+            "chances": scaled,
+            "least_chance": None if least is None else share * least,
+            "p_marginal": p_marginal,
+        }
     agree = share == 0.0 and set(baseline[:k]) == set(own[:k])
     return {"ranking": baseline, "own": own, "teaches": agree}
 
@@ -146,6 +154,7 @@ def _chances(live: LiveRanker, impression: Impression) -> dict[str, Any]:
         return {"chances": None, "p_marginal": marginal, "p_conditional": marginal}
     return {
         "chances": tuple(chances.tolist()),
+        "least_chance": live.learner.least_chance(impression),
         "p_marginal": float(chances[-1]),
         "p_conditional": live.learner.chance_given_the_past(impression),
     }

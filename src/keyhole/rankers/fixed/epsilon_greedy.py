@@ -32,12 +32,18 @@ class EpsilonGreedyParams(NamedTuple):
 
 
 @kernel
+def exploration(scale: float, round: int) -> float:
+    """Return how often a round lifts an item."""
+    return min(1.0, scale * (round + 1.0) ** (-1.0 / 3.0))
+
+
+@kernel
 def _rank(
     params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
 ) -> tuple[bool, float]:
     n_items, k = out.shape[0], params.k
     sort_by_means(state, draw, out, work)
-    epsilon = min(1.0, params.scale * (draw.round + 1.0) ** (-1.0 / 3.0))
+    epsilon = exploration(params.scale, draw.round)
     if scalar(draw, draw.round, _COIN, 0) < epsilon:
         place = place_of_any(draw, _ITEM, out)
         if place >= k:
@@ -89,3 +95,6 @@ class EpsilonGreedy(CountingRanker):
     def chances(self, impression: Impression) -> FloatArray | None:
         """Return the propensity where one item is seen: that of a set says less than its items'."""
         return np.full(1, impression.propensity) if self.k == 1 else None
+
+    def least_chance(self, impression: Impression) -> float | None:
+        return exploration(self.params.scale, impression.round) / self.n_items

@@ -11,7 +11,7 @@ from keyhole.rankers.fixed.audited import MOST_BUCKETS, Histograms
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker, GameFacts, places_in
 from keyhole.rankers.fixed.keystone_rounds import ROUNDS, KeystoneParams
 from keyhole.rankers.fixed.lifting import value_table
-from keyhole.rankers.fixed.safe import ALARMS, LEAD_SQUARES, VARIANCE, safe_params
+from keyhole.rankers.fixed.safe import ALARMS, FLOOR_RATE, LEAD_SQUARES, VARIANCE, safe_params
 
 
 class Keystone(FixedListRanker):
@@ -70,6 +70,11 @@ class Keystone(FixedListRanker):
 
     def chances(self, impression: Impression) -> FloatArray | None:
         return impression.note[: self.k]
+
+    def least_chance(self, impression: Impression) -> float | None:
+        if self.k == self.n_items:
+            return 1.0
+        return FLOOR_RATE * (impression.round + 1.0) ** (-1.0 / 3.0) / self.n_items
 
     def check_state(self, arrays: Arrays) -> None:
         for name in ("held", "order"):

@@ -84,6 +84,9 @@ class Random(FixedListRanker):
     def chances(self, impression: Impression) -> FloatArray | None:
         return np.full(self.k, self.k / self.n_items)
 
+    def least_chance(self, impression: Impression) -> float | None:
+        return self.k / self.n_items
+
 
 class Fixed(FixedListRanker):
     """One ranking for ever, such as the best one in hindsight.
@@ -122,6 +125,9 @@ class Fixed(FixedListRanker):
 
     def chances(self, impression: Impression) -> FloatArray | None:
         return np.ones(self.k)
+
+    def least_chance(self, impression: Impression) -> float | None:
+        return 1.0 if self.k == self.n_items else 0.0
 
     def settings_for(self, where: IntArray) -> dict[str, Any]:
         """Keep the order of those that stay; those that are new come below them."""

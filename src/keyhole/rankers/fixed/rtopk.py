@@ -395,6 +395,9 @@ class RTopK(FixedListRanker):
         n_shown = min(self.k, self.n_items - cell * self.k)
         return np.full(n_shown, impression.propensity)
 
+    def least_chance(self, impression: Impression) -> float | None:
+        return impression.propensity if impression.explored else None
+
     def chance_given_the_past(self, impression: Impression) -> float | None:
         """Return one over the rounds that the block still has: a cell not yet shown is due."""
         if not impression.explored:
