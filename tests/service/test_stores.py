@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import pytest
@@ -18,11 +19,12 @@ from tests.service.chains import chain, linked, more
 
 ADDRESSES: dict[str, Callable[[Path], str]] = {
     "sqlite": lambda folder: f"sqlite:{folder / 'log.db'}",
-    "memory": lambda folder: "memory:",
+    "memory": lambda _: "memory:",
 }
 DURABLE = ("sqlite",)
 """Rows that outlive their process."""
 
+T = TypeVar("T", Event, Key, Snapshot)
 KEY = Key("kh_abc", b"\1" * 32, ("rank", "read"), ("shop", "news"), 1_000, None)
 
 
@@ -41,8 +43,8 @@ def all_of(store: Store) -> list[Event]:
     return [event for ranker in store.rankers() for event in store.events(ranker)]
 
 
-def altered(event: Event, **fields: object) -> Event:
-    return msgspec.structs.replace(event, **fields)
+def altered(record: T, **fields: object) -> T:
+    return msgspec.structs.replace(record, **fields)
 
 
 def test_every_row_is_held_to_the_contract(tmp_path):

@@ -5,7 +5,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -84,12 +84,13 @@ class SqliteStore(Store):
         self._holding = hold(self.path)
         try:
             create(self.path)
-            self._writer = connect(self.path, vfs=_vfs)
+            self._writer = connect(self.path, vfs=_vfs, synchronous=_synchronous)
             try:
-                prepare(self._writer, self.path, synchronous=_synchronous, migrations=_migrations)
+                prepare(self._writer, self.path, _migrations)
                 self._writer.set_wal_hook(self._note_pages)
             except BaseException:
-                self._writer.close()
+                with suppress(apsw.Error):
+                    self._writer.close()
                 raise
         except BaseException:
             os.close(self._holding)
@@ -300,8 +301,8 @@ class SqliteStore(Store):
                 self._readers.pop().close(True)
             if self.read_only:
                 return
-            try:
-                with sentences(self.path):
-                    self._writer.close(True)
-            finally:
-                os.close(self._holding)
+            # What was appended is on the disk. Pages that cannot be moved now are when the log is
+            # opened again.
+            with suppress(apsw.Error):
+                self._writer.close()
+            os.close(self._holding)

@@ -99,8 +99,10 @@ def create(path: Path) -> None:
         raise StoreError(f"{shortened(path)} cannot be opened: {error.strerror}.") from None
 
 
-def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> apsw.Connection:
-    """Return a connection to a database that is there."""
+def connect(
+    path: Path, *, read_only: bool = False, vfs: str | None = None, synchronous: str = "FULL"
+) -> apsw.Connection:
+    """Return a connection to a database that is there, which syncs before a commit is done."""
     if not path.is_file():
         raise StoreError(f"{shortened(path)} must be a log of Keyhole's service: there is no file.")
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
@@ -109,6 +111,8 @@ def connect(path: Path, *, read_only: bool = False, vfs: str | None = None) -> a
         try:
             db.set_busy_timeout(PATIENCE_MS)
             db.execute("PRAGMA trusted_schema = OFF")
+            db.execute(f"PRAGMA synchronous = {synchronous}")
+            db.execute("PRAGMA fullfsync = ON")  # or a sync may end in the cache of the disk
         except BaseException:
             db.close()
             raise
@@ -132,15 +136,12 @@ def version_of(db: apsw.Connection, path: Path, newest: int) -> int:
     return int(version)
 
 
-def prepare(
-    db: apsw.Connection, path: Path, *, synchronous: str, migrations: Sequence[str]
-) -> None:
+def prepare(db: apsw.Connection, path: Path, migrations: Sequence[str]) -> None:
     """Bring a log to its newest form, for the one that writes to it."""
     version = version_of(db, path, len(migrations))
     with sentences(path):
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute(f"PRAGMA synchronous = {synchronous}")
-        db.execute("PRAGMA fullfsync = ON")  # where a sync alone leaves data in the disk's cache
+        if db.pragma("journal_mode", "WAL") != "wal":  # which SQLite says, and does not raise
+            raise StoreFailed(f"{shortened(path)} cannot be given a write-ahead log.")
         db.execute("PRAGMA cache_size = -32768")
         for number, migration in enumerate(migrations[version:], version + 1):
             with transaction(db):
