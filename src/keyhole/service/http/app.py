@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable
 
+from keyhole.service.desk import Desk
 from keyhole.service.http.gate import Gate
 from keyhole.service.http.openapi import document
-from keyhole.service.http.service import Desk, Service
+from keyhole.service.http.service import Service
 from keyhole.service.http.wire import Receive, Scope, Send
 from keyhole.service.settings import Settings
 
@@ -54,7 +55,7 @@ class Application:
 
 def build(desk: Desk, settings: Settings | None = None) -> Application:
     """Return the application of a desk."""
-    return _application(Service(settings or Settings(), desk=desk))
+    return _application(Service(settings or Settings(), open_desk=lambda: desk, desk=desk))
 
 
 def build_later(open_desk: Callable[[], Desk], settings: Settings) -> Application:

@@ -10,7 +10,9 @@ import msgspec
 from keyhole.errors import KeyholeError
 from keyhole.service.errors import NotFound
 from keyhole.service.http.problems import Busy, NotBuilt, Problem, problem_of
+from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger
+from keyhole.service.store.base import Store
 
 _KEPT = 200
 _WAITING = 16
@@ -34,7 +36,7 @@ class Evaluations:
         self._replies: OrderedDict[tuple[str, str], EvaluationReply] = OrderedDict()
         self._pool: ThreadPoolExecutor | None = None
 
-    def ask(self, live: Any, store: Any, request: dict[str, Any]) -> EvaluationReply:
+    def ask(self, live: LiveRanker, store: Store, request: dict[str, Any]) -> EvaluationReply:
         """Begin an evaluation, after those that were asked for before it."""
         waiting = sum(reply.status in ("queued", "running") for reply in self._replies.values())
         if waiting >= _WAITING:
@@ -62,7 +64,7 @@ class Evaluations:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, reply: EvaluationReply, live: Any, store: Any) -> None:
+    def _run(self, reply: EvaluationReply, live: LiveRanker, store: Store) -> None:
         self._keep(msgspec.structs.replace(reply, status="running"))
         try:
             result = _evaluate(live, store, reply.request)
@@ -79,5 +81,5 @@ class Evaluations:
             self._replies.popitem(last=False)
 
 
-def _evaluate(live: Any, store: Any, request: dict[str, Any]) -> dict[str, Any]:
+def _evaluate(live: LiveRanker, store: Store, request: dict[str, Any]) -> dict[str, Any]:
     raise NotBuilt("Evaluations are not part of this installation.")

@@ -1,7 +1,6 @@
 """The hot endpoints: show a list, learn from what was seen of it."""
 
 import asyncio
-from typing import Any
 
 import msgspec
 
@@ -17,6 +16,7 @@ from keyhole.service.commands import (
     RankReply,
     RankRequest,
 )
+from keyhole.service.desk import Desk
 from keyhole.service.events import Learned
 from keyhole.service.http.call import NDJSON_TYPES, Call, decode
 from keyhole.service.http.operations import Operation, Parameter, Reply
@@ -90,7 +90,7 @@ async def give_feedback_batch(call: Call) -> Answer:
     return Answer(200, b"".join(encode(reply) + b"\n" for reply in replies), _NDJSON)
 
 
-async def _one_line(desk: Any, ranker: str, number: int, line: bytes) -> LineReply:
+async def _one_line(desk: Desk, ranker: str, number: int, line: bytes) -> LineReply:
     """Return what became of a line: a mistake in one is told of that one alone."""
     event_id = None
     try:

@@ -15,7 +15,9 @@ from keyhole.service.http.evaluations import EvaluationReply
 from keyhole.service.http.operations import Operation, Parameter, Reply
 from keyhole.service.http.problems import NotAcceptable
 from keyhole.service.http.wire import Answer, Headers, encode, json_answer
+from keyhole.service.store.base import Store
 from keyhole.service.store.export import event_record, write_parquet
+from keyhole.service.summary import event_page
 
 FORMATS = {
     "json": "application/json",
@@ -77,12 +79,12 @@ def _format(call: Call, given: str | None) -> str:
     )
 
 
-def _records(store: Any, ranker: str, after: int, limit: int) -> list[dict[str, Any]]:
+def _records(store: Store, ranker: str, after: int, limit: int) -> list[dict[str, Any]]:
     events = store.events(ranker, after=after, limit=limit)
     return [event_record(event) for event in islice(events, limit)]
 
 
-async def _lines(store: Any, ranker: str, after: int, limit: int) -> AsyncGenerator[bytes, None]:
+async def _lines(store: Store, ranker: str, after: int, limit: int) -> AsyncGenerator[bytes, None]:
     """Yield the log as lines, page by page, so that none of it is held."""
     while limit > 0:
         page = await asyncio.to_thread(_records, store, ranker, after, min(limit, _PAGE))
@@ -92,7 +94,9 @@ async def _lines(store: Any, ranker: str, after: int, limit: int) -> AsyncGenera
         after, limit = page[-1]["seq"], limit - len(page)
 
 
-async def _parquet(store: Any, ranker: str, after: int, limit: int) -> AsyncGenerator[bytes, None]:
+async def _parquet(
+    store: Store, ranker: str, after: int, limit: int
+) -> AsyncGenerator[bytes, None]:
     """Yield the log as a Parquet file, which is written beside and sent in pieces."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "events.parquet"
@@ -106,7 +110,7 @@ async def _parquet(store: Any, ranker: str, after: int, limit: int) -> AsyncGene
 async def get_event(call: Call) -> Answer:
     """Read an impression, its feedback, and why that list was shown."""
     ranker, event_id = call.params
-    return json_answer(call.service.desk.engine.ranker(ranker).event_page(event_id))
+    return json_answer(event_page(call.service.desk.engine.ranker(ranker), event_id))
 
 
 async def ask_evaluation(call: Call) -> Answer:

@@ -1,12 +1,19 @@
 """The pages around the dashboard: logging in, headers that keep them safe, forms that are ours."""
 
+import asyncio
 import hmac
 from html import escape
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
+from keyhole.errors import KeyholeError
+from keyhole.service.dashboard import routes
+from keyhole.service.desk import Desk
 from keyhole.service.http.call import Call
 from keyhole.service.http.doors import (
     SAFE_METHODS,
@@ -17,15 +24,20 @@ from keyhole.service.http.doors import (
     check_origin,
 )
 from keyhole.service.http.problems import (
+    Busy,
     Forbidden,
+    NoSuchPath,
     NotReady,
     Unauthorized,
+    WrongMethod,
     answer_to,
     problem_of,
+    row_of,
 )
 from keyhole.service.http.wire import Answer, Headers, Message, Receive, Send, send_answer
 from keyhole.service.keys import Access
 from keyhole.service.logs import logger
+from keyhole.service.settings import Settings
 
 if TYPE_CHECKING:
     from keyhole.service.http.service import Service
@@ -62,9 +74,11 @@ class Pages:
                 await self._dashboard(call, told)
                 return told.status
         except Exception as error:
-            if told.status:
-                raise
-            answer = self._refusal(error, call)
+            if row_of(error).status == 500:
+                logger().error("A page failed.", request=call.request_id, exc_info=error)
+            if told.status:  # Starlette has answered, and says so by raising
+                return told.status
+            answer = refusal(error, call.headers.get(b"accept", b""), call.scope["path"])
         await send_answer(told, call.receive, answer, more)
         return told.status
 
@@ -104,7 +118,15 @@ class Pages:
             scope.setdefault("state", {}).update(access=access, csrf=csrf)
         if scope["method"] not in SAFE_METHODS:
             receive = await _checked_form(call, csrf)
-        await self._app(scope, receive, _with_headers(send, call.request_id))
+        is_stream = scope["path"].endswith("/stream")
+        if is_stream and service.n_streams >= service.settings.max_streams:
+            raise Busy(f"At most {service.settings.max_streams} streams may be open at once.")
+        service.n_streams += is_stream
+        try:
+            receive = _until_stopped(receive, service.stopping)
+            await self._app(scope, receive, _with_headers(send, call.request_id))
+        finally:
+            service.n_streams -= is_stream
 
     def _access(self, call: Call) -> Access:
         service, headers = self._service, call.headers
@@ -116,35 +138,45 @@ class Pages:
             raise Unauthorized("To see this page, log in with a key.")
         return access
 
-    def _refusal(self, error: Exception, call: Call) -> Answer:
-        """Return what is said of a page that cannot be shown: a page to people, or a problem."""
-        answer = answer_to(error, call.request_id)
-        if answer.status == 500:
-            logger().error("A page failed.", request=call.request_id, exc_info=error)
-        if b"text/html" not in call.headers.get(b"accept", b""):
-            return answer
-        if isinstance(error, Unauthorized):
-            return _redirect(f"{LOGIN}?next={quote(call.scope['path'])}")
-        problem = problem_of(error)
-        refresh = '<meta http-equiv="refresh" content="1">' if answer.status == 503 else ""
-        page = _page(problem.title, f"<p>{escape(problem.detail)}</p>", refresh)
-        return Answer(answer.status, page, _HTML)
-
     @staticmethod
     def _next(call: Call) -> str:
         query = parse_qs(call.scope["query_string"].decode("latin-1"))
         return _local(query.get("next", ["/"])[0])
 
 
-def dashboard(desk: Any, settings: Any) -> Starlette:
-    """Return the dashboard; where it is not installed, there is no page."""
-    try:
-        from keyhole.service.dashboard import routes  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name != "keyhole.service.dashboard":
-            raise
-        return Starlette()
-    return Starlette(routes=routes(desk, settings))
+def dashboard(desk: Desk, settings: Settings) -> Starlette:
+    """Return the dashboard of a desk."""
+    return Starlette(routes=routes(desk, settings), exception_handlers=_HANDLERS)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """Answer what the dashboard does not answer itself."""
+    if isinstance(error, HTTPException):
+        kind = WrongMethod if error.status_code == 405 else NoSuchPath
+        error = kind("There is no such page.")
+    accept = request.headers.get("accept", "").encode("latin-1")
+    answer = refusal(error, accept, request.url.path)
+    return Response(
+        answer.body,
+        answer.status,
+        {name.decode(): value.decode("latin-1") for name, value in answer.headers},
+    )
+
+
+_HANDLERS: dict[Any, Any] = {HTTPException: _refused, KeyholeError: _refused, Exception: _refused}
+
+
+def refusal(error: Exception, accept: bytes, path: str) -> Answer:
+    """Return what is said of a page that cannot be shown: a page to people, or a problem."""
+    answer = answer_to(error)
+    if b"text/html" not in accept:
+        return answer
+    if isinstance(error, Unauthorized):
+        return _redirect(f"{LOGIN}?next={quote(path)}")
+    problem = problem_of(error)
+    refresh = '<meta http-equiv="refresh" content="1">' if answer.status == 503 else ""
+    page = _page(problem.title, f"<p>{escape(problem.detail)}</p>", refresh)
+    return Answer(answer.status, page, _HTML)
 
 
 class _Listener:
@@ -158,6 +190,22 @@ class _Listener:
         if message["type"] == "http.response.start":
             self.status = message["status"]
         await self._send(message)
+
+
+def _until_stopped(receive: Receive, stopping: asyncio.Event) -> Receive:
+    """Return what receives until the service stops: then whoever listens to a stream has left."""
+
+    async def receive_or_stop() -> Message:
+        message = asyncio.ensure_future(receive())
+        stopped = asyncio.ensure_future(stopping.wait())
+        try:
+            await asyncio.wait((message, stopped), return_when=asyncio.FIRST_COMPLETED)
+            return message.result() if message.done() else {"type": "http.disconnect"}
+        finally:
+            message.cancel()
+            stopped.cancel()
+
+    return receive_or_stop
 
 
 def _with_headers(send: Send, request_id: str) -> Send:

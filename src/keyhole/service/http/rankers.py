@@ -77,7 +77,7 @@ async def _follow(call: Call) -> AsyncGenerator[bytes, None]:
         while True:
             change = change or asyncio.ensure_future(_next(changes))
             await asyncio.wait(
-                {change, stopped},
+                (change, stopped),
                 timeout=service.settings.heartbeat_seconds,
                 return_when=asyncio.FIRST_COMPLETED,
             )

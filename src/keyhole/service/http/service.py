@@ -3,9 +3,9 @@
 import asyncio
 import hmac
 from collections.abc import Callable
-from typing import Any
 
 from keyhole.errors import KeyholeError
+from keyhole.service.desk import Desk
 from keyhole.service.events import Key
 from keyhole.service.http.doors import Sessions
 from keyhole.service.http.evaluations import Evaluations
@@ -13,10 +13,9 @@ from keyhole.service.http.metrics import Metrics
 from keyhole.service.http.pages import Pages
 from keyhole.service.http.problems import NotReady
 from keyhole.service.keys import KeyRing
+from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger
 from keyhole.service.settings import Settings
-
-Desk = Any
 
 
 class Service:
@@ -29,7 +28,7 @@ class Service:
         settings: Settings,
         *,
         desk: Desk | None = None,
-        open_desk: Callable[[], Desk] | None = None,
+        open_desk: Callable[[], Desk],
     ) -> None:
         self.settings = settings
         self.stopping = asyncio.Event()
@@ -39,7 +38,8 @@ class Service:
         self.keyring = KeyRing(self._keys)
         self.metrics = Metrics(self._rankers)
         self.why_not_ready = "The log is being read; come again in a moment."
-        self.has_failed = False
+        self.failure: Exception | None = None
+        """Why the log could not be opened at all."""
         self._open_desk = open_desk
         self._desk = desk
         self._sessions: Sessions | None = None
@@ -47,7 +47,7 @@ class Service:
     @property
     def is_ready(self) -> bool:
         """Whether requests can be answered."""
-        return self._desk is not None and not self.has_failed
+        return self._desk is not None and self._desk.is_ready
 
     @property
     def desk(self) -> Desk:
@@ -70,21 +70,16 @@ class Service:
         """Open the desk in a thread: that reads the log and compiles, while requests come in."""
         try:
             desk = self._desk
-            if desk is None and self._open_desk is not None:
+            if desk is None:
                 desk = await asyncio.to_thread(self._open_desk)
+            desk.on_commit = self.metrics.count_commit
             await desk.start()
             self._desk = desk
-        except KeyholeError as error:
-            self.fail(str(error))
-        except Exception:
-            logger().exception("The log cannot be opened.")
-            self.fail("The log cannot be opened.")
-
-    def fail(self, why: str) -> None:
-        """Note that the log cannot be used."""
-        self.has_failed = True
-        self.why_not_ready = why
-        logger().error("The service is not ready.", why=why)
+        except Exception as error:
+            is_fault = not isinstance(error, KeyholeError)
+            logger().error("The log cannot be used.", exc_info=error if is_fault else None)
+            self.failure = error
+            self.why_not_ready = "The log cannot be used; the log of the service says why."
 
     async def stop(self) -> None:
         """End the streams, finish what was begun, and let go of the log."""
@@ -94,10 +89,10 @@ class Service:
             desk, self._desk = self._desk, None
             self.why_not_ready = "The service is stopping."
             await desk.stop()
+            await asyncio.to_thread(desk.store.close)
 
     def _keys(self) -> list[Key]:
-        keys: list[Key] = self.desk.store.keys()
-        return keys
+        return self.desk.store.keys()
 
-    def _rankers(self) -> list[Any]:
-        return list(self._desk.engine.rankers.values()) if self.is_ready else []
+    def _rankers(self) -> list[LiveRanker]:
+        return [] if self._desk is None else list(self._desk.engine.rankers.values())
