@@ -99,8 +99,8 @@ def facts(summary: Summary) -> list[Row]:
                 "Regret per round",
                 value(_last(series["regret"])),
                 f"full information: {value(_last(series['full_information'] or []))}",
-                f"What was lost in {summary['measure']} against the best fixed list, on average; known"
-                " because this is a simulation.",
+                f"What was lost in {summary['measure']} against the best fixed list;"
+                " known because this is a simulation.",
             ),
         )
     return [

@@ -4,7 +4,7 @@ import json
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import wraps
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -18,7 +18,11 @@ from keyhole.service.dashboard.numbers import count, value
 from keyhole.service.dashboard.pages import error_page, html, plain, root_of, with_query
 from keyhole.service.dashboard.ranker_page import MODES, ranker_page
 from keyhole.service.dashboard.stream import messages
+from keyhole.service.desk import Desk
 from keyhole.service.errors import NotFound, StoreError
+from keyhole.service.live import LiveRanker
+from keyhole.service.summary import event_page
+from keyhole.service.summary import summary as summary_of
 
 _JSON = ".json"
 View = Callable[[Request], Awaitable[Response]]
@@ -50,10 +54,18 @@ def _status_of(error: KeyholeError) -> int:
     return 503 if isinstance(error, StoreError) else 422
 
 
+class Settings(Protocol):
+    """What the dashboard wants to know of how the service is set up."""
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """How often a live stream says that it is alive."""
+
+
 class Dashboard:
     """All pages over one desk."""
 
-    def __init__(self, desk: Any, settings: Any) -> None:
+    def __init__(self, desk: Desk, settings: Settings) -> None:
         self.desk = desk
         self.settings = settings
 
@@ -63,7 +75,7 @@ class Dashboard:
     async def index(self, request: Request) -> Response:
         """Show all rankers, or how to make the first."""
         names = [name for name in sorted(self.desk.engine.rankers) if _sees(request, name)]
-        summaries = [self.desk.engine.ranker(name).summary() for name in names]
+        summaries = [summary_of(self.desk.engine.ranker(name)) for name in names]
         rankers = [_index_row(summary) for summary in summaries]
         if wants_json(request):
             return plain({"rankers": rankers})
@@ -82,7 +94,7 @@ class Dashboard:
     async def ranker(self, request: Request) -> Response:
         """Show what a ranker knows, shows and has gone through."""
         live, is_json = self._live(request, request.path_params["ranker"])
-        summary = live.summary()
+        summary = summary_of(live)
         page = ranker_page(summary)
         if is_json:
             return plain({"summary": summary, "page": page})
@@ -95,7 +107,7 @@ class Dashboard:
             "mode_says": MODES[summary["mode"]],
             "verdict": _pairs(summary["verdict"] or {}),
             "commands": _next_commands(_base(request), live.name, summary["k"], needs_key),
-            "beat": self._beat(),
+            "beat": self.settings.heartbeat_seconds,
             "twin": f"{root_of(request)}/rankers/{live.name}{_JSON}",
         }
         return html(request, "ranker.html", data)
@@ -106,7 +118,7 @@ class Dashboard:
         live, _ = self._live(request, request.path_params["ranker"])
         happenings: AsyncIterator[dict[str, Any]] = self.desk.subscribe(live.name)
         return StreamingResponse(
-            messages(happenings, self._beat()),
+            messages(happenings, self.settings.heartbeat_seconds),
             media_type="text/event-stream",
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
@@ -148,11 +160,11 @@ class Dashboard:
         live, _ = self._live(request, request.path_params["ranker"])
         event_id: str = request.path_params["event"]
         try:
-            page, is_json = live.event_page(event_id), False
+            page, is_json = event_page(live, event_id), False
         except NotFound:
             if not event_id.endswith(_JSON):
                 raise
-            page, is_json = live.event_page(event_id.removesuffix(_JSON)), True
+            page, is_json = event_page(live, event_id.removesuffix(_JSON)), True
         if is_json:
             return plain(page)
         rows = event_rows(page)
@@ -169,7 +181,7 @@ class Dashboard:
 
     # ------------------------------------------------------------------- what they share
 
-    def _live(self, request: Request, name: str) -> tuple[Any, bool]:
+    def _live(self, request: Request, name: str) -> tuple[LiveRanker, bool]:
         """Return a ranker, and whether the JSON of its page is asked for.
 
         A ranker whose own name ends in ``.json`` comes first.
@@ -181,9 +193,6 @@ class Dashboard:
         if name not in rankers or not _sees(request, name):
             raise NotFound(f"There is no ranker {name!r}.")
         return rankers[name], False
-
-    def _beat(self) -> float:
-        return float(self.settings.heartbeat_seconds)
 
 
 def _sees(request: Request, name: str) -> bool:
