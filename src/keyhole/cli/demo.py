@@ -11,12 +11,12 @@ from keyhole.errors import KeyholeError
 from keyhole.worlds import Independent
 
 if TYPE_CHECKING:
-    from keyhole.client import AsyncClient
+    from keyhole.client import AsyncClient, RankerInfo
 
 _WAIT_SECONDS = 5.0
 _APPRENTICE_SHARE = 0.2
-_STOP_SECONDS = 0.2
-"""How often it is asked whether to stop."""
+_A_MOMENT = 0.2
+"""Seconds between two looks whether to stop, or whether the service is there."""
 
 
 class Demonstration(NamedTuple):
@@ -100,10 +100,10 @@ def start_demo(url: str, stop: threading.Event, *, key: str | None = None) -> th
 
 
 async def _play_until(url: str, key: str | None, stop: threading.Event) -> None:
-    async with keyhole.client.AsyncClient(url, key=key, retries=10) as client:
+    async with keyhole.client.AsyncClient(url, key=key) as client:
         playing = asyncio.ensure_future(play_demo(client))
         while not playing.done() and not stop.is_set():
-            await asyncio.wait({playing}, timeout=_STOP_SECONDS)
+            await asyncio.wait({playing}, timeout=_A_MOMENT)
         playing.cancel()
         with suppress(asyncio.CancelledError):
             await playing
@@ -113,8 +113,17 @@ async def play_demo(
     client: "AsyncClient", demonstrations: tuple[Demonstration, ...] = DEMONSTRATIONS
 ) -> None:
     """Create the rankers and let their crowds come, unless there are rankers already."""
-    if not await client.rankers():
+    if not await _rankers_once_it_is_there(client):
         await asyncio.gather(*(_play(client, each) for each in demonstrations))
+
+
+async def _rankers_once_it_is_there(client: "AsyncClient") -> list["RankerInfo"]:
+    """Return the rankers of a service that may still be compiling, which can take a minute."""
+    while True:
+        try:
+            return await client.rankers()
+        except keyhole.client.ServiceAway:
+            await asyncio.sleep(_A_MOMENT)
 
 
 async def _play(client: "AsyncClient", demo: Demonstration) -> None:
