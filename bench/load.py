@@ -9,6 +9,7 @@ processes of their own; this one makes the requests.
 import argparse
 import asyncio
 import json
+import os
 import socket
 import statistics
 import subprocess
@@ -121,7 +122,7 @@ def free_port():
 def await_ready(port, path):
     for _ in range(1_200):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5):  # noqa: S310
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5):
                 return
         except urllib.error.HTTPError as error:
             if error.code in {404, 405}:
@@ -134,7 +135,7 @@ def await_ready(port, path):
 
 def put_ranker(port):
     body = json.dumps({"items": [f"item-{i}" for i in range(N_ITEMS)], "k": 1}).encode()
-    request = urllib.request.Request(  # noqa: S310
+    request = urllib.request.Request(
         f"http://127.0.0.1:{port}/v1/rankers/load",
         body,
         {"content-type": "application/json"},
@@ -144,8 +145,14 @@ def put_ranker(port):
         pass
 
 
-def measure(service, empty, seconds, turns):
-    """Return times and rates of each kind of request, turn by turn."""
+def cpu_seconds(process):
+    """Return the time that a process has computed so far: other processes do not lengthen it."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(servers, ports, seconds, turns):
+    """Return times, rates and computing time of each kind of request, turn by turn."""
     waiting: deque[str] = deque()
     rank = request_of("POST", "/v1/rankers/load/rank")
     nothing = request_of("POST", "/empty")
@@ -160,31 +167,34 @@ def measure(service, empty, seconds, turns):
         waiting.append(json.loads(body)["event_id"])
 
     kinds = {
-        "empty": (empty, lambda: nothing, None),
-        "rank": (service, lambda: rank, ranked),
-        "feedback": (service, next_feedback, None),
+        "empty": (1, lambda: nothing, None),
+        "rank": (0, lambda: rank, ranked),
+        "feedback": (0, next_feedback, None),
     }
     found = {kind: [] for kind in kinds}
     for turn in range(turns + 1):
-        for kind, (port, requests, answered) in kinds.items():
-            told = uvloop.run(load(port, requests, answered, seconds))
+        for kind, (server, requests, answered) in kinds.items():
+            before = cpu_seconds(servers[server])
+            times, rate = uvloop.run(load(ports[server], requests, answered, seconds))
+            computed = (cpu_seconds(servers[server]) - before) / len(times)
             if turn:  # the first one warms up
-                found[kind].append(told)
+                found[kind].append((times, rate, computed))
     return found
 
 
 def report(found):
     """Print what was measured, and return whether the promises are kept."""
-    rates = {kind: [rate for _, rate in turns] for kind, turns in found.items()}
+    rates = {kind: [rate for _, rate, _ in turns] for kind, turns in found.items()}
     kept = True
     for kind, turns in found.items():
-        times = sorted(each for seconds, _ in turns for each in seconds)
+        times = sorted(each for seconds, _, _ in turns for each in seconds)
         median, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
         shares = [own / base for own, base in zip(rates[kind], rates["empty"], strict=True)]
         share = statistics.median(shares)
         print(
             f"{kind:9} {statistics.median(rates[kind]):8.0f} requests/s, {share:5.2f} of empty; "
-            f"median {1e3 * median:6.2f} ms, p99 {1e3 * p99:6.2f} ms ({p99 / median:.1f} x)"
+            f"median {1e3 * median:6.2f} ms, p99 {1e3 * p99:6.2f} ms ({p99 / median:.1f} x); "
+            f"computing {1e6 * statistics.median(each for _, _, each in turns):.0f} us"
         )
         if kind != "empty":
             kept &= share >= LEAST_SHARE and p99 < MOST_SPREAD * median
@@ -196,10 +206,11 @@ def main():
     parser.add_argument("--quick", action="store_true", help="shorter turns")
     parser.add_argument("--seconds", type=float, help="length of a turn")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the log is kept")
     given = parser.parse_args()
     seconds = given.seconds or (1.0 if given.quick else 4.0)
     ports = free_port(), free_port()
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         serve = ["-m", "keyhole", "serve", "--db", f"{folder}/load.db", "--port", str(ports[0])]
         servers = [
             subprocess.Popen([sys.executable, *serve], stdout=subprocess.DEVNULL),
@@ -209,7 +220,7 @@ def main():
             await_ready(ports[0], "/readyz")
             await_ready(ports[1], "/empty")
             put_ranker(ports[0])
-            kept = report(measure(*ports, seconds, given.turns))
+            kept = report(measure(servers, ports, seconds, given.turns))
         finally:
             for server in servers:
                 server.terminate()

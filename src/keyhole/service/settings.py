@@ -35,10 +35,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether to let everybody in who reaches the port, as long as there is no key."""
     max_body_bytes: Annotated[int, Meta(ge=1_024, le=2**30)] = 8 * 2**20
     """The size of the largest body."""
-    head_seconds: Seconds = 20.0
-    """How long the head of a request may take to arrive."""
-    body_seconds: Seconds = 30.0
-    """How long a body may take to arrive."""
+    request_seconds: Seconds = 30.0
+    """How long a request may take to arrive, its head and its body together."""
     shutdown_seconds: Seconds = 20.0
     """How long requests may take to end once the service is told to stop."""
     heartbeat_seconds: Seconds = 10.0

@@ -1,7 +1,7 @@
 """A request as handlers see it: its body within limits, its parameters checked."""
 
-import asyncio
 import re
+import secrets
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -12,8 +12,8 @@ from keyhole.service.http.problems import (
     Malformed,
     Refused,
     TooLarge,
-    TooSlow,
     WrongContentType,
+    refused_body,
 )
 from keyhole.service.http.wire import Receive, Scope
 from keyhole.service.keys import Access
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 JSON_TYPES = (b"application/json",)
 NDJSON_TYPES = (b"application/x-ndjson", b"application/jsonl", b"application/ndjson")
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -34,23 +35,25 @@ class Gone(Refused):
 class Call:
     """A request: where it leads, who asks, and what it brings."""
 
-    __slots__ = ("access", "headers", "params", "receive", "request_id", "scope", "service")
+    __slots__ = ("_request_id", "access", "headers", "params", "receive", "scope", "service")
 
-    def __init__(
-        self,
-        service: "Service",
-        scope: Scope,
-        receive: Receive,
-        headers: dict[bytes, bytes],
-        request_id: str,
-    ) -> None:
+    def __init__(self, service: "Service", scope: Scope, receive: Receive) -> None:
         self.service = service
         self.scope = scope
         self.receive = receive
-        self.headers = headers
-        self.request_id = request_id
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self._request_id: str | None = None
         self.params: list[str] = []
         self.access: Access
+
+    @property
+    def request_id(self) -> str:
+        """The name of this request in logs and problems: the caller's, or one of our own."""
+        if self._request_id is None:
+            given = self.headers.get(b"x-request-id", b"")
+            is_fit = _REQUEST_ID.fullmatch(given) is not None
+            self._request_id = given.decode() if is_fit else secrets.token_hex(8)
+        return self._request_id
 
     def header(self, name: bytes) -> str | None:
         """Return a header as text."""
@@ -88,44 +91,32 @@ class Call:
         length = headers.get(b"content-length")
         if length is not None and (not length.isdigit() or int(length[:20]) > most):
             raise _too_large(most)
-        if length is not None or b"transfer-encoding" in headers:
-            _check_type(headers, types, length)
-        try:
-            async with asyncio.timeout(self.service.settings.body_seconds):
-                return await self._read(most, headers, types)
-        except TimeoutError:
-            raise TooSlow(
-                f"A body must arrive within {self.service.settings.body_seconds:g} seconds."
-            ) from None
-
-    async def _read(
-        self, most: int, headers: dict[bytes, bytes], types: tuple[bytes, ...]
-    ) -> bytes:
-        message = await self.receive()
-        if message["type"] != "http.request":
-            raise Gone("Whoever asked has left.")
-        body: bytes = message.get("body", b"")
-        pieces, n_bytes = [body], len(body)
-        while message.get("more_body", False):
-            if n_bytes > most:
-                raise _too_large(most)
+        if length is not None and length != b"0":
+            _check_type(headers, types)
+        pieces: list[bytes] = []
+        n_bytes, has_more = 0, True
+        while has_more:
             message = await self.receive()
             if message["type"] != "http.request":
-                raise Gone("Whoever asked has left.")
+                raise Gone("Whoever asked has left, or was too slow.")
+            has_more = message.get("more_body", False)
             pieces.append(message.get("body", b""))
             n_bytes += len(pieces[-1])
-        if n_bytes > most:
-            raise _too_large(most)
-        if n_bytes:
-            _check_type(headers, types, None)
-        return b"".join(pieces) if len(pieces) > 1 else body
+            if n_bytes > most:
+                raise _too_large(most)
+        if n_bytes and length is None:
+            _check_type(headers, types)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
     """Return JSON as its type has it, or raise; where a name comes twice, the last one counts."""
     if b"\\u0000" in body and _NUL.search(body):
         raise InvalidInput("Strings must not hold the character NUL, got \\u0000 in the body.")
-    return decoder.decode(body)
+    try:
+        return decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise refused_body(error) from None
 
 
 def number(text: str | None, name: str, *, default: int, least: int, most: int) -> int:
@@ -176,12 +167,8 @@ def _too_large(most: int) -> TooLarge:
     return TooLarge(f"A body must have at most {most} bytes.")
 
 
-def _check_type(
-    headers: dict[bytes, bytes], types: tuple[bytes, ...], length: bytes | None
-) -> None:
+def _check_type(headers: dict[bytes, bytes], types: tuple[bytes, ...]) -> None:
     """Raise unless a body is of a kind that is read, and not compressed."""
-    if length is not None and int(length) == 0:
-        return
     encoding = headers.get(b"content-encoding", b"identity").lower()
     if encoding != b"identity":
         got = shown(encoding.decode("latin-1"))

@@ -3,6 +3,7 @@
 import hmac
 import re
 import time
+from functools import lru_cache
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -47,7 +48,7 @@ def access_by_session(
 def access_without_keys(settings: "Settings", method: str, headers: dict[bytes, bytes]) -> Access:
     """Return what everybody may do as long as there is no key: all, unless another site asks."""
     check_origin(method, headers)
-    check_host(settings, headers)
+    check_host(settings, headers.get(b"host", b"localhost"))
     return EVERYTHING
 
 
@@ -81,7 +82,8 @@ def check_origin(method: str, headers: dict[bytes, bytes]) -> None:
         raise Forbidden("Requests that change something must not come from pages of other sites.")
 
 
-def check_host(settings: "Settings", headers: dict[bytes, bytes]) -> None:
+@lru_cache(maxsize=1_000)
+def check_host(settings: "Settings", host: bytes) -> None:
     """Raise where a name that somebody else owns was made to lead to this machine.
 
     As long as there is no key, all that keeps strangers out is that they cannot reach the port;
@@ -89,8 +91,7 @@ def check_host(settings: "Settings", headers: dict[bytes, bytes]) -> None:
     """
     if settings.insecure:
         return
-    host = headers.get(b"host", b"localhost").decode("latin-1")
-    name = _PORT.sub("", host).strip("[]").lower()
+    name = _PORT.sub("", host.decode("latin-1")).strip("[]").lower()
     if name in ("localhost", settings.host.lower()):
         return
     try:

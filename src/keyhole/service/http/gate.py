@@ -1,8 +1,5 @@
 """The way of a request: found, let in, answered, counted; whatever goes wrong is a problem."""
 
-import itertools
-import re
-import secrets
 import time
 
 from keyhole.service.http.call import Call, Gone
@@ -21,12 +18,7 @@ from keyhole.service.http.wire import Answer, Headers, Receive, Scope, Send, sen
 from keyhole.service.keys import Access
 from keyhole.service.logs import logger
 
-_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-_SECURITY: Headers = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-)
+_SECURITY: Headers = ((b"x-content-type-options", b"nosniff"),)
 
 
 class Gate:
@@ -35,18 +27,12 @@ class Gate:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._router = Router(OPERATIONS)
-        self._process = secrets.token_hex(4)
-        self._numbers = itertools.count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         service, metrics = self._service, self._service.metrics
         started = time.perf_counter()
-        headers = dict(scope["headers"])
-        given = headers.get(b"x-request-id")
-        if given is None or _REQUEST_ID.fullmatch(given) is None:
-            given = b"%s-%x" % (self._process.encode(), next(self._numbers))
-        call = Call(service, scope, receive, headers, given.decode())
+        call = Call(service, scope, receive)
         name, status = "unknown", 0
         metrics.in_flight += 1
         try:
@@ -75,7 +61,10 @@ class Gate:
                         "A request failed.", request=call.request_id, operation=name, exc_info=error
                     )
             status = answer.status
-            await send_answer(send, receive, answer, (*_SECURITY, (b"x-request-id", given)))
+            more = _SECURITY
+            if status >= 400 or b"x-request-id" in call.headers:
+                more = (*more, (b"x-request-id", call.request_id.encode()))
+            await send_answer(send, receive, answer, more)
         finally:
             metrics.in_flight -= 1
             seconds = time.perf_counter() - started
@@ -96,7 +85,7 @@ class Gate:
             if not service.is_ready:
                 raise NotReady(service.why_not_ready)
             access = self._access(call)
-            ranker = call.params[0] if "{ranker}" in operation.path else None
+            ranker = call.params[0] if operation.is_of_ranker else None
             check_access(access, operation.needs, ranker, operation.needs_all)
             call.access = access
         return await operation.handler(call)

@@ -53,6 +53,11 @@ class Operation(NamedTuple):
     """Whether it answers while the log is still being read."""
 
     @property
+    def is_of_ranker(self) -> bool:
+        """Whether it is about one ranker, the first parameter of its path."""
+        return self.path.startswith("/v1/rankers/")
+
+    @property
     def name(self) -> str:
         """The name of the operation, unique among all."""
         return self.handler.__name__

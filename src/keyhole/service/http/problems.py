@@ -27,6 +27,14 @@ class Malformed(Refused):
     """A body or a parameter that cannot be read at all."""
 
 
+class BadBody(Refused):
+    """A body that can be read, but is not what its type says; ``errors`` says where."""
+
+    def __init__(self, detail: str, errors: "list[FieldError]") -> None:
+        super().__init__(detail)
+        self.errors = errors
+
+
 class Unauthorized(Refused):
     """No key, or none that is known."""
 
@@ -45,10 +53,6 @@ class WrongMethod(Refused):
 
 class NotAcceptable(Refused):
     """A format that is not offered."""
-
-
-class TooSlow(Refused):
-    """A body that did not arrive in time."""
 
 
 class TooLarge(Refused):
@@ -108,21 +112,17 @@ _INVALID = Row(422, "invalid", "The request cannot be used")
 
 TABLE: dict[type[BaseException], Row] = {
     Malformed: Row(400, "malformed", "The request cannot be read"),
-    msgspec.DecodeError: Row(400, "malformed", "The request cannot be read"),
-    UnicodeDecodeError: Row(400, "malformed", "The request cannot be read"),
-    RecursionError: Row(400, "malformed", "The request cannot be read"),
     Unauthorized: Row(401, "unauthorized", "A key is needed", _BEARER),
     Forbidden: Row(403, "forbidden", "This key may not do that"),
     NoSuchPath: Row(404, "not-found", "There is no such thing"),
     errors.NotFound: Row(404, "not-found", "There is no such thing"),
     WrongMethod: Row(405, "wrong-method", "This path has no such method"),
     NotAcceptable: Row(406, "not-acceptable", "This format is not offered"),
-    TooSlow: Row(408, "too-slow", "The body did not arrive in time", _CLOSE),
     errors.Conflict: Row(409, "conflict", "Something else was said before"),
     errors.StaleVersion: Row(412, "stale-version", "It has changed since it was read"),
     TooLarge: Row(413, "too-large", "The body is too large", _CLOSE),
     WrongContentType: Row(415, "wrong-content-type", "This kind of body is not read"),
-    msgspec.ValidationError: _INVALID,
+    BadBody: _INVALID,
     library.InvalidInput: _INVALID,
     library.UnknownName: Row(422, "unknown-name", "There is nothing of that name"),
     library.FeedbackTooSmall: Row(422, "feedback-too-small", "The feedback shows too little"),
@@ -147,14 +147,16 @@ def row_of(error: BaseException) -> Row:
 def problem_of(error: BaseException, request_id: str | None = None) -> Problem:
     """Return the problem that an exception is."""
     row = row_of(error)
-    detail, field_errors = _words_of(error, row)
+    detail = str(error)
+    if row is _FAULT:  # what it says is for those who run the service, not for those who ask
+        detail = "This is a fault of Keyhole, not of what was given; its log says more."
     return Problem(
         type=TYPE_PREFIX + row.slug,
         title=row.title,
         status=row.status,
         detail=detail,
         instance=None if request_id is None else f"urn:keyhole:request:{request_id}",
-        errors=field_errors,
+        errors=error.errors if isinstance(error, BadBody) else [],
         verdict=error.verdict if isinstance(error, errors.NotLearnable) else None,
     )
 
@@ -167,27 +169,22 @@ def answer_to(error: BaseException, request_id: str | None = None) -> Answer:
     return Answer(problem.status, encode(problem), headers)
 
 
-def _words_of(error: BaseException, row: Row) -> tuple[str, list[FieldError]]:
-    """Return what to say of an exception: nothing of its own where it is a fault."""
-    if row is _FAULT:
-        return "This is a fault of Keyhole, not of what was given; its log says more.", []
+_PLACE = re.compile(r"(?P<message>.*) - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
+
+
+def refused_body(error: Exception) -> Refused:
+    """Return what is wrong with a body that msgspec refuses, in words and by JSON pointer."""
     if isinstance(error, msgspec.ValidationError):
         message, pointer = split_message(str(error))
         where = f" at {pointer}" if pointer else ""
-        return f"The body must be as /openapi.json says: {message}{where}.", [
-            FieldError(pointer, message)
-        ]
+        detail = f"The body must be as /openapi.json says: {message}{where}."
+        return BadBody(detail, [FieldError(pointer, message)])
     if isinstance(error, msgspec.DecodeError):
-        return f"The body must be JSON: {_lowered(str(error))}.", []
-    if isinstance(error, UnicodeDecodeError):
-        return "The body must be JSON in UTF-8, got bytes that are none.", []
+        return Malformed(f"The body must be JSON: {_lowered(str(error))}.")
     if isinstance(error, RecursionError):
-        return "The body must be JSON that is not nested this deep.", []
-    return str(error), []
-
-
-_PLACE = re.compile(r"(?P<message>.*) - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`", re.DOTALL)
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
+        return Malformed("The body must be JSON that is not nested this deep.")
+    return Malformed("The body must be JSON in UTF-8, got bytes that are none.")
 
 
 def split_message(text: str) -> tuple[str, str]:
