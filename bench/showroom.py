@@ -13,7 +13,9 @@ from typing import Any, NamedTuple, Self
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keyhole.service.commands import (
     Command,
@@ -31,10 +33,26 @@ from keyhole.service.store.base import Store
 
 _START_MS = 1_780_000_000_000
 _PATIENCE = 30.0
+_POLICY = b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 
 class _Settings(NamedTuple):
     heartbeat_seconds: float
+
+
+class _Strict:
+    """Says with every answer that pages may load from here alone, as the service does."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def strictly(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"content-security-policy", _POLICY)]
+            await send(message)
+
+        await self._app(scope, receive, strictly)
 
 
 class Showroom:
@@ -106,6 +124,7 @@ class Showroom:
             routes=routes(self._desk, self._settings),
             lifespan=lifespan,
             exception_handlers={404: not_found},
+            middleware=[Middleware(_Strict)],
         )
 
 

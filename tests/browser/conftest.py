@@ -61,7 +61,7 @@ def visit(browser, showroom):
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("console", lambda said: said.type == "error" and trouble.append(said.text))
+        page.on("console", lambda said: trouble.extend([said.text] * (said.type == "error")))
         page.goto(showroom.url + path)
         yield page
         context.close()

@@ -24,6 +24,8 @@ def routes(desk: Desk, settings: Settings) -> list[BaseRoute]:
         Route("/rankers/{ranker}/events", pages.events),
         Route("/rankers/{ranker}/events.json", pages.events),
         Route("/rankers/{ranker}/events/{event:path}", pages.event),
+        Route("/rankers/{ranker}/evaluate", pages.evaluate, methods=["GET", "POST"]),
+        Route("/rankers/{ranker}/evaluate.json", pages.evaluate, methods=["GET", "POST"]),
         Route("/rankers/{ranker}", pages.ranker),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]
