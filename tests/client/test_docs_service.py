@@ -10,10 +10,16 @@ import time
 from pathlib import Path
 
 import httpx
+import msgspec
 import pytest
+
+from keyhole.service.http.metrics import Metrics
+from keyhole.service.http.table import OPERATIONS
+from keyhole.service.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service.md").read_text()
+OPERATING = (ROOT / "docs" / "operating.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.M | re.S)
 DEFAULT = "localhost:8360"
 
@@ -79,3 +85,24 @@ def test_the_page_works_as_it_stands(place):
     assert "told everything" in answers[7]
     let_in, kept_out = re.findall(r'"event_id"|"status":401', answers[-1])
     assert (let_in, kept_out) == ('"event_id"', '"status":401')
+
+
+def test_every_setting_is_explained_with_its_default():
+    rows = dict(re.findall(r"^\| `(\w+)`(?: \(`--[a-z-]+`\))? \| (.*?) \|", OPERATING, re.M))
+    defaults = msgspec.structs.asdict(Settings())
+    assert rows.keys() >= defaults.keys()
+    for name, default in defaults.items():
+        said = rows[name].strip("`").replace("8 MiB", str(8 * 2**20))
+        number = isinstance(default, float) and float(said) == default
+        assert number or said == str(default).lower(), name
+
+
+def test_every_endpoint_and_metric_has_its_line():
+    words = PAGE + OPERATING
+    for operation in OPERATIONS:
+        path = operation.path.replace("{ranker}", "{r}").replace("{event}", "{e}")
+        shorter = "…" + path.removeprefix("/v1/rankers/{r}")
+        assert f"{path}`" in words or f"{shorter}`" in words, path
+    metrics = Metrics(list)
+    for family in metrics.registry.collect():
+        assert f"`{family.name}" in OPERATING, family.name
