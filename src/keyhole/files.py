@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -90,15 +90,23 @@ def write_atomically(path: Path, content: bytes, *, lasting: bool = True) -> Non
     that is for caches, whose files have checksums. A pipe or a device such as a terminal is written
     to as it is.
     """
+    with writing_atomically(path, lasting=lasting) as file:
+        file.write(content)
+
+
+@contextmanager
+def writing_atomically(path: Path, *, lasting: bool = True) -> Iterator[IO[bytes]]:
+    """Give a file to write to, which is there under its name once the block has ended well."""
     with _writing(path):
         if _is_stream(path):
-            _write_stream(path, content)
+            with _open_stream(path) as stream:
+                yield stream
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".keyhole-")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(content)
+                yield file
                 if lasting:
                     file.flush()
                     os.fsync(file.fileno())
@@ -122,12 +130,11 @@ def _is_stream(path: Path) -> bool:
     return stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)
 
 
-def _write_stream(path: Path, content: bytes) -> None:
+def _open_stream(path: Path) -> IO[bytes]:
     # A pipe that nobody reads from is an error at once, instead of a wait.
     handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
-    with os.fdopen(handle, "wb") as file:
-        os.set_blocking(handle, True)
-        file.write(content)
+    os.set_blocking(handle, True)
+    return os.fdopen(handle, "wb")
 
 
 def _keep_names(folder: Path) -> None:

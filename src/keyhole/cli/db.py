@@ -1,0 +1,205 @@
+"""The commands that look after the log of a service: check, backup, restore, export."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keyhole.cli.endings import ExitCode, VerdictIsNo, one_sentence
+from keyhole.cli.terminal import OUT, Json, escape, print_json, progress_bar, say
+from keyhole.errors import LibraryMissing, check_choice
+from keyhole.files import check_file, shortened, writing_atomically
+
+if TYPE_CHECKING:
+    from keyhole.service.store.base import Store
+
+db_commands = typer.Typer(
+    name="db",
+    help="Look after the log of a service: check, backup, restore, export.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+Log = Annotated[Path, typer.Argument(metavar="FILE", help="The log, as keyhole serve --db has it.")]
+
+
+@contextmanager
+def _service() -> Iterator[None]:
+    """End with one sentence, also where the libraries of the service are not installed."""
+    with one_sentence():
+        try:
+            yield
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("keyhole"):
+                raise
+            raise LibraryMissing(f"Logs of the service need {error.name}", "service") from None
+
+
+@db_commands.command(name="check")
+def check_log_command(file: Log, as_json: Json = False) -> None:
+    """Check that a log is whole, and leads to the states that were written down.
+
+    Reads every page of the file; checks that the events of every ranker are numbered without a
+    gap, linked to each other and found by their ids; and replays them from the first on, which
+    must give the hashes that the service noted. May run beside the service. Exit code 1 if
+    something is wrong.
+
+        keyhole db check service.db
+    """
+    with _service():
+        result = _checked(file, quiet=as_json)
+        if as_json:
+            print_json(result)
+        else:
+            _show(result)
+    if result["problems"]:
+        raise typer.Exit(ExitCode.NO)
+
+
+@db_commands.command(name="backup")
+def backup_command(
+    file: Log,
+    to: Annotated[Path, typer.Argument(metavar="TO", help="A file that is not there yet.")],
+) -> None:
+    """Copy a log, also while a service writes to it, and check the copy.
+
+    The copy holds the log of one moment, and the access keys; keep it as safe as the log.
+
+        keyhole db backup service.db monday.db
+    """
+    with _service():
+        from keyhole.service.store.copying import copy_log
+
+        copy_log(file, to, lambda copy: _must_be_whole(copy, file, replay=False))
+        say(f"{shortened(to)} holds the log of {shortened(file)} as it was just now.")
+
+
+@db_commands.command(name="restore")
+def restore_command(
+    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="What db backup has written.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A log that is not there yet.")],
+) -> None:
+    """Make a log of a backup: checked first as db check does, and never over another log.
+
+    keyhole db restore monday.db service.db
+    """
+    with _service():
+        from keyhole.service.store.copying import copy_log
+
+        copy_log(backup, file, lambda copy: _must_be_whole(copy, backup, replay=True))
+        say(f"{shortened(file)} is the log that {shortened(backup)} holds.")
+
+
+@db_commands.command(name="export")
+def export_command(
+    file: Log,
+    ranker: Annotated[str, typer.Argument(metavar="RANKER", help="Whose events to write.")],
+    out: Annotated[
+        Path,
+        typer.Option(help="A file: .ndjson for all events, .parquet for a table of impressions."),
+    ],
+    after: Annotated[int, typer.Option(help="Leave out events up to this number.")] = 0,
+) -> None:
+    """Write the events of a ranker for other programs.
+
+    As .ndjson every event is a line, as the service's own events endpoint gives it. As .parquet
+    there is a row for each item that feedback was asked of, with the feedback beside it; columns
+    are named as in the Open Bandit Pipeline: action, position, pscore, reward, context.
+
+        keyhole db export service.db shop --out shop.parquet
+    """
+    with _service():
+        check_choice(out.suffix, "The ending of --out", _WRITERS)
+        check_file(out, "--out")
+        with _opened(file) as store:
+            check_choice(ranker, "RANKER", store.rankers() or ["(there is none)"])
+            with writing_atomically(out) as target:
+                n_rows = _WRITERS[out.suffix](store, ranker, after, target)
+        say(f"{n_rows:,} {'events' if out.suffix == '.ndjson' else 'rows'} in {shortened(out)}.")
+
+
+# --------------------------------------------------------------------------- checking
+
+
+def _opened(file: Path) -> "Store":
+    from keyhole.service.store import open_store
+
+    return open_store(file, read_only=True)
+
+
+def _checked(file: Path, *, quiet: bool, replay: bool = True) -> dict[str, Any]:
+    """Return what a check of a log finds, as plain data."""
+    from keyhole.service.errors import StoreDamaged
+    from keyhole.service.replay import check
+    from keyhole.service.store.checking import check_log, n_events
+
+    result: dict[str, Any] = {"file": str(file), "problems": [], "rankers": []}
+    try:
+        with _opened(file) as store:
+            total = sum(n_events(store).values())
+            with progress_bar("Links", total, quiet, "events") as advance:
+                check_log(store, advance)
+            if replay:
+                with progress_bar("Replay", total, quiet, "events") as advance:
+                    for found in check(store, on_progress=_counted(advance)):
+                        result["rankers"].append(found._asdict())
+                        result["problems"] += found.problems
+    except StoreDamaged as error:
+        result["problems"].append(str(error))
+    return result
+
+
+def _counted(advance: Callable[[int], None]) -> Callable[[str, int], None]:
+    """Return what tells a progress bar how much more there is, of how much there is of each."""
+    seen: dict[str, int] = {}
+
+    def on_progress(ranker: str, n_events: int) -> None:
+        advance(n_events - seen.get(ranker, 0))
+        seen[ranker] = n_events
+
+    return on_progress
+
+
+def _must_be_whole(copy: Path, named: Path, *, replay: bool) -> None:
+    problems = _checked(copy, quiet=False, replay=replay)["problems"]
+    if problems:
+        raise VerdictIsNo(f"{shortened(named)} is damaged: {problems[0]}")
+
+
+def _show(result: dict[str, Any]) -> None:
+    for ranker in result["rankers"]:
+        n_events, n_snapshots = ranker["n_events"], ranker["n_snapshots"]
+        word = "[bold red]NO[/]  " if ranker["problems"] else "[green]PASS[/]"
+        OUT.print(
+            f"{word} {escape(ranker['ranker'])}: {n_events:,} events, {n_snapshots} snapshots, "
+            f"state {ranker['sha256'][:16] or 'unknown'}",
+            soft_wrap=True,
+            highlight=False,
+        )
+    for problem in result["problems"]:
+        say(problem, first="Damaged: ", style="bold red")
+    if not result["problems"]:
+        say(f"{shortened(result['file'])} is whole.")
+
+
+# --------------------------------------------------------------------------- exporting
+
+
+def _write_ndjson(store: "Store", ranker: str, after: int, target: IO[bytes]) -> int:
+    from keyhole.service.store.export import event_records, write_ndjson
+
+    return write_ndjson(event_records(store, ranker, after=after), target)
+
+
+def _write_parquet(store: "Store", ranker: str, after: int, target: IO[bytes]) -> int:
+    from keyhole.service.store.export import impressions, write_parquet
+
+    return write_parquet(impressions(store, ranker, after=after), target)
+
+
+_WRITERS: dict[str, Callable[["Store", str, int, IO[bytes]], int]] = {
+    ".ndjson": _write_ndjson,
+    ".parquet": _write_parquet,
+}
