@@ -46,7 +46,7 @@ def check_log_command(file: Log, as_json: Json = False) -> None:
     must give the hashes that the service noted. May run beside the service. Exit code 1 if
     something is wrong.
 
-        keyhole db check keyhole.db
+        keyhole db check service.db
     """
     with _service():
         result = _checked(file, quiet=as_json)
@@ -67,7 +67,7 @@ def backup_command(
 
     The copy holds the log of one moment, and the access keys; keep it as safe as the log.
 
-        keyhole db backup keyhole.db monday.db
+        keyhole db backup service.db monday.db
     """
     with _service():
         from keyhole.service.store.copying import copy_log
@@ -83,7 +83,7 @@ def restore_command(
 ) -> None:
     """Make a log of a backup: checked first as db check does, and never over another log.
 
-    keyhole db restore monday.db keyhole.db
+    keyhole db restore monday.db service.db
     """
     with _service():
         from keyhole.service.store.copying import copy_log
@@ -108,7 +108,7 @@ def export_command(
     there is a row for each item that feedback was asked of, with the feedback beside it; columns
     are named as in the Open Bandit Pipeline: action, position, pscore, reward, context.
 
-        keyhole db export keyhole.db shop --out shop.parquet
+        keyhole db export service.db shop --out shop.parquet
     """
     with _service():
         check_choice(out.suffix, "The ending of --out", _WRITERS)

@@ -1,20 +1,20 @@
 """The dashboard: pages that the server draws, kept up to date by a little script, offline."""
 
 from pathlib import Path
-from typing import Any
 
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keyhole.service.dashboard.pages import error_page
-from keyhole.service.dashboard.views import Dashboard
+from keyhole.service.dashboard.views import Dashboard, Settings
+from keyhole.service.desk import Desk
 
 __all__ = ["error_page", "routes"]
 
 STATIC = Path(__file__).parent / "static"
 
 
-def routes(desk: Any, settings: Any) -> list[BaseRoute]:
+def routes(desk: Desk, settings: Settings) -> list[BaseRoute]:
     """Return the pages over a desk, each with its JSON twin, and what they load."""
     pages = Dashboard(desk, settings)
     return [
@@ -24,6 +24,8 @@ def routes(desk: Any, settings: Any) -> list[BaseRoute]:
         Route("/rankers/{ranker}/events", pages.events),
         Route("/rankers/{ranker}/events.json", pages.events),
         Route("/rankers/{ranker}/events/{event:path}", pages.event),
+        Route("/rankers/{ranker}/evaluate", pages.evaluate, methods=["GET", "POST"]),
+        Route("/rankers/{ranker}/evaluate.json", pages.evaluate, methods=["GET", "POST"]),
         Route("/rankers/{ranker}", pages.ranker),
         Mount("/static", StaticFiles(directory=STATIC)),
     ]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 Numbers = Sequence[float | None]
-SMOOTHED_OVER = 12
-"""Lines are averaged over the last twelfth of the rounds."""
+SMOOTHED_OVER = 8
+"""Lines are averaged over the last eighth of the rounds."""
 
 
 def extent(*series: Numbers) -> tuple[float, float]:

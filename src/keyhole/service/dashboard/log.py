@@ -23,7 +23,7 @@ PAGE_SIZE = 50
 _CHUNK = 500
 _MOST_SCANNED = 10_000
 """Events that are looked through for one page: a rare kind goes on with the next page."""
-_FEW_NAMES = 5
+_FEW_NAMES = 3
 
 KINDS: dict[Kind, str] = {
     "config": "created or changed",

@@ -16,21 +16,18 @@ def value(number: float | None) -> str:
     """Return a score or an estimate with three significant digits, more where it is large."""
     if number is None or not math.isfinite(number):
         return NONE
-    if abs(number) >= 1_000:
-        return f"{number:,.0f}"
-    if abs(number) >= 100:
-        return f"{number:.1f}"
-    if abs(number) >= 10:
-        return f"{number:.2f}"
-    return f"{number:.3f}"
+    size = abs(number)
+    digits = 0 if size >= 1_000 else 1 if size >= 100 else 2 if size >= 10 else 3
+    text = f"{size:,.{digits}f}"
+    is_negative = number < 0 and float(text.replace(",", "")) > 0
+    return f"\N{MINUS SIGN}{text}" if is_negative else text
 
 
 def signed(number: float | None) -> str:
     """Return a difference with its sign."""
     if number is None:
         return NONE
-    text = value(abs(number))
-    return f"\N{MINUS SIGN}{text}" if number < 0 else f"+{text}"
+    return value(number) if number < 0 else f"+{value(number)}"
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -10,13 +10,7 @@ from starlette.responses import HTMLResponse, Response
 
 from keyhole.version import __version__
 
-_POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-_HEADERS = {
-    "content-security-policy": _POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",
-    "cache-control": "no-store",
-}
+_HEADERS = {"cache-control": "no-store"}
 TITLES = {404: "Not found", 422: "That cannot be done", 500: "Something went wrong here"}
 
 
@@ -46,7 +40,15 @@ def html(
     request: Request, template: str, data: dict[str, Any], *, status: int = 200
 ) -> HTMLResponse:
     """Return a page."""
-    context = {"root": root_of(request), "version": __version__, "twin": None, **data}
+    access = getattr(request.state, "access", None)
+    context = {
+        "root": root_of(request),
+        "version": __version__,
+        "twin": None,
+        "csrf": getattr(request.state, "csrf", None),
+        "has_key": access is not None and access.prefix is not None,
+        **data,
+    }
     return HTMLResponse(
         _templates.get_template(template).render(context), status_code=status, headers=_HEADERS
     )
@@ -57,7 +59,7 @@ def plain(data: Any) -> Response:
     return Response(
         msgspec.json.encode(data),
         media_type="application/json",
-        headers={"cache-control": "no-store"},
+        headers=_HEADERS,
     )
 
 

@@ -28,6 +28,11 @@ MODES = {
     "apprentice": "shows the caller's list and learns beside it",
     "frozen": "shows what it knows and learns no more",
 }
+_DIFFERS = {
+    "online": "it explored, or has learnt since",
+    "apprentice": "the list shown was the caller's",
+    "frozen": "the items have changed since",
+}
 _COUNTS = (
     ("observed", "Answered", "Feedback told the relevance of the first items."),
     ("none", "Seen, nothing liked", "The list was seen and nothing on it was of use: all zeros."),
@@ -70,7 +75,7 @@ def facts(summary: Summary) -> list[Row]:
         (
             "Score",
             value(_last(series["score"])),
-            f"relevance of the top {summary['k']}",
+            "mean relevance",
             "The mean relevance that feedback told of the first items, over the last rounds.",
         ),
         (
@@ -99,8 +104,8 @@ def facts(summary: Summary) -> list[Row]:
                 "Regret per round",
                 value(_last(series["regret"])),
                 f"full information: {value(_last(series['full_information'] or []))}",
-                f"What was lost in {summary['measure']} against the best fixed list, on average; known"
-                " because this is a simulation.",
+                f"What was lost in {summary['measure']} against the best fixed list;"
+                " known because this is a simulation.",
             ),
         )
     return [
@@ -247,7 +252,7 @@ def _last(line: list[float | None]) -> float | None:
 def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]:
     """Return the single texts of the page by their names."""
     series = summary["series"]
-    differs = sum(row["differs"] for row in ranking)
+    differs, mode = sum(row["differs"] for row in ranking), summary["mode"]
     score, regret = _last(series["score"]), _last(series["regret"] or [])
     n_alarms = len(summary["alarms"])
     return {
@@ -264,8 +269,7 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
         "ranking_says": (
             "The list shown last is the one it believes best."
             if differs == 0
-            else f"{count(differs)} of {count(len(ranking))} positions differ:"
-            " the list shown last was chosen to learn."
+            else f"{count(differs)} of {count(len(ranking))} positions differ: {_DIFFERS[mode]}."
         ),
         "score_label": f"Line chart: mean relevance of the top {summary['k']}"
         f" over {count(summary['round'])} rounds, now {value(score)};"

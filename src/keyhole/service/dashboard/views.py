@@ -1,24 +1,39 @@
 """The views of the dashboard: who asks for what, and which page answers it."""
 
+import asyncio
 import json
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import wraps
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from keyhole.errors import KeyholeError
+from keyhole.errors import InvalidInput, KeyholeError
+from keyhole.service.commands import EvaluationRequest
+from keyhole.service.dashboard.evaluate_page import (
+    BASELINES,
+    BOUNDS,
+    POLICIES,
+    blank_form,
+    read_form,
+    request_of,
+    result_page,
+)
 from keyhole.service.dashboard.event_page import MAX_ROWS, event_pairs, event_rows
-from keyhole.service.dashboard.figures import polyline, smoothed
+from keyhole.service.dashboard.index_page import index_page
 from keyhole.service.dashboard.log import KINDS, event_address, event_row, log_page
-from keyhole.service.dashboard.numbers import count, value
 from keyhole.service.dashboard.pages import error_page, html, plain, root_of, with_query
 from keyhole.service.dashboard.ranker_page import MODES, ranker_page
 from keyhole.service.dashboard.stream import messages
+from keyhole.service.desk import Desk
 from keyhole.service.errors import NotFound, StoreError
+from keyhole.service.evaluations import evaluate
+from keyhole.service.live import LiveRanker
+from keyhole.service.summary import event_page
+from keyhole.service.summary import summary as summary_of
 
 _JSON = ".json"
 View = Callable[[Request], Awaitable[Response]]
@@ -50,12 +65,21 @@ def _status_of(error: KeyholeError) -> int:
     return 503 if isinstance(error, StoreError) else 422
 
 
+class Settings(Protocol):
+    """What the dashboard wants to know of how the service is set up."""
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """How often a live stream says that it is alive."""
+
+
 class Dashboard:
     """All pages over one desk."""
 
-    def __init__(self, desk: Any, settings: Any) -> None:
+    def __init__(self, desk: Desk, settings: Settings) -> None:
         self.desk = desk
         self.settings = settings
+        self._judging = asyncio.Semaphore(1)
 
     # ------------------------------------------------------------------- all rankers
 
@@ -63,13 +87,13 @@ class Dashboard:
     async def index(self, request: Request) -> Response:
         """Show all rankers, or how to make the first."""
         names = [name for name in sorted(self.desk.engine.rankers) if _sees(request, name)]
-        summaries = [self.desk.engine.ranker(name).summary() for name in names]
-        rankers = [_index_row(summary) for summary in summaries]
+        summaries = [summary_of(self.desk.engine.ranker(name)) for name in names]
+        page = index_page(summaries, root_of(request))
         if wants_json(request):
-            return plain({"rankers": rankers})
+            return plain({"rankers": summaries, "page": page})
         needs_key = bool(await run_in_threadpool(self.desk.store.keys))
         data = {
-            "rankers": rankers,
+            "page": page,
             "needs_key": needs_key,
             "commands": _first_commands(_base(request), needs_key),
             "twin": f"{root_of(request)}/index.json",
@@ -82,7 +106,7 @@ class Dashboard:
     async def ranker(self, request: Request) -> Response:
         """Show what a ranker knows, shows and has gone through."""
         live, is_json = self._live(request, request.path_params["ranker"])
-        summary = live.summary()
+        summary = summary_of(live)
         page = ranker_page(summary)
         if is_json:
             return plain({"summary": summary, "page": page})
@@ -95,7 +119,7 @@ class Dashboard:
             "mode_says": MODES[summary["mode"]],
             "verdict": _pairs(summary["verdict"] or {}),
             "commands": _next_commands(_base(request), live.name, summary["k"], needs_key),
-            "beat": self._beat(),
+            "beat": self.settings.heartbeat_seconds,
             "twin": f"{root_of(request)}/rankers/{live.name}{_JSON}",
         }
         return html(request, "ranker.html", data)
@@ -106,7 +130,7 @@ class Dashboard:
         live, _ = self._live(request, request.path_params["ranker"])
         happenings: AsyncIterator[dict[str, Any]] = self.desk.subscribe(live.name)
         return StreamingResponse(
-            messages(happenings, self._beat()),
+            messages(happenings, self.settings.heartbeat_seconds),
             media_type="text/event-stream",
             headers={"cache-control": "no-store", "x-accel-buffering": "no"},
         )
@@ -148,11 +172,11 @@ class Dashboard:
         live, _ = self._live(request, request.path_params["ranker"])
         event_id: str = request.path_params["event"]
         try:
-            page, is_json = live.event_page(event_id), False
+            page, is_json = event_page(live, event_id), False
         except NotFound:
             if not event_id.endswith(_JSON):
                 raise
-            page, is_json = live.event_page(event_id.removesuffix(_JSON)), True
+            page, is_json = event_page(live, event_id.removesuffix(_JSON)), True
         if is_json:
             return plain(page)
         rows = event_rows(page)
@@ -167,9 +191,52 @@ class Dashboard:
         }
         return html(request, "event.html", data)
 
+    # ------------------------------------------------------------------- another policy on it
+
+    @page_of_errors
+    async def evaluate(self, request: Request) -> Response:
+        """Show a form, and once it is sent what another policy would have earned."""
+        live, _ = self._live(request, request.path_params["ranker"])
+        is_fixed = live.config.catalogue is not None
+        best = tuple(str(name) for name in live.learner.best()) if is_fixed else ()
+        form, result, error = blank_form(list(best)), None, None
+        if request.method == "POST":
+            try:
+                form = read_form(await request.body(), form)
+                result = await self._judge(live, best, request_of(form))
+            except InvalidInput as wrong:
+                if wants_json(request):
+                    raise
+                error = str(wrong)
+        if wants_json(request):
+            return plain({"ranker": live.name, "form": form, "result": result})
+        data = {
+            "name": live.name,
+            "here": "evaluate",
+            "fixed": is_fixed,
+            "measure": live.config.measure,
+            "form": form,
+            "result": None if result is None else result_page(result),
+            "error": error,
+            "policies": list(POLICIES.items()),
+            "baselines": list(BASELINES.items()),
+            "bounds": list(BOUNDS.items()),
+            "twin": f"{root_of(request)}/rankers/{live.name}/evaluate{_JSON}",
+        }
+        return html(request, "evaluate.html", data, status=200 if error is None else 422)
+
+    async def _judge(
+        self, live: LiveRanker, best: tuple[str, ...], asked: EvaluationRequest
+    ) -> dict[str, Any]:
+        """Judge a policy in a thread, one at a time: it reads the whole log."""
+        async with self._judging:
+            return await run_in_threadpool(
+                evaluate, self.desk.store, live.name, live.config, best, asked
+            )
+
     # ------------------------------------------------------------------- what they share
 
-    def _live(self, request: Request, name: str) -> tuple[Any, bool]:
+    def _live(self, request: Request, name: str) -> tuple[LiveRanker, bool]:
         """Return a ranker, and whether the JSON of its page is asked for.
 
         A ranker whose own name ends in ``.json`` comes first.
@@ -181,9 +248,6 @@ class Dashboard:
         if name not in rankers or not _sees(request, name):
             raise NotFound(f"There is no ranker {name!r}.")
         return rankers[name], False
-
-    def _beat(self) -> float:
-        return float(self.settings.heartbeat_seconds)
 
 
 def _sees(request: Request, name: str) -> bool:
@@ -199,25 +263,6 @@ def _number(text: str | None) -> int | None:
 
 def _base(request: Request) -> str:
     return str(request.base_url).rstrip("/")
-
-
-def _index_row(summary: dict[str, Any]) -> dict[str, Any]:
-    series = summary["series"]
-    smooth = smoothed(series["score"])
-    scores = [score for score in smooth if score is not None]
-    line = polyline(series["round"], smooth, width=100, height=20)
-    return {
-        "name": summary["name"],
-        "ranker": summary["ranker"],
-        "mode": summary["mode"],
-        "mode_says": MODES[summary["mode"]],
-        "measure": summary["measure"],
-        "rounds": count(summary["round"]),
-        "waiting": count(summary["counts"]["waiting"]),
-        "score": value(scores[-1] if scores else None),
-        "first_score": value(scores[0] if scores else None),
-        "sparkline": line if len(scores) > 1 else "",
-    }
 
 
 def _curl(method: str, address: str, body: dict[str, Any], needs_key: bool) -> str:

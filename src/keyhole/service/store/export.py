@@ -61,7 +61,7 @@ def _of_ranked(body: Ranked, names_of: NamesOf | None) -> dict[str, Any]:
     n_shown = len(named) - body.n_excluded
     features = None
     if body.features:
-        shape = (len(body.ranking), body.n_features)
+        shape = [len(body.ranking), body.n_features]
         features = {"shape": shape, "dtype": body.dtype, "b64": _text(body.features)}
     return {
         "ranking": named[:n_shown],

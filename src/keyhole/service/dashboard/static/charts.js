@@ -51,7 +51,8 @@ const keyholeCharts = (() => {
   function options(key, box, chart) {
     const names = Object.keys(chart.lines);
     const axis = { stroke: colour("--soft"), ticks: { stroke: colour("--rule") }, font: "12px system-ui, sans-serif" };
-    const grid = { stroke: colour("--rule"), width: 1 };
+    const upward = { grid: { stroke: colour("--rule"), width: 1 }, size: 46, gap: 4, space: 24 };
+    const hundredths = (tick) => `${+(100 * tick).toPrecision(3)} %`;
     return {
       width: box.clientWidth,
       height: box.clientHeight,
@@ -60,7 +61,7 @@ const keyholeCharts = (() => {
       scales: { x: { time: false }, y: { range: (_, low, high) => uPlot.rangeNum(low, high, 0.1, true) } },
       axes: [
         { ...axis, grid: { show: false }, size: 32 },
-        { ...axis, grid, size: 56, values: SHARES.has(key) ? (_, ticks) => ticks.map((t) => `${+(100 * t).toPrecision(3)} %`) : undefined },
+        SHARES.has(key) ? { ...axis, ...upward, size: 56, values: (_, ticks) => ticks.map(hundredths) } : { ...axis, ...upward },
       ],
       series: [
         { label: "round" },
