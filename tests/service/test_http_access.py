@@ -267,7 +267,7 @@ def test_pages_are_safe_and_need_a_login(locked):
     assert "Max-Age=0" in out.headers["set-cookie"]
 
 
-def test_a_login_ends_with_its_key_and_its_time(locked):
+def test_a_login_ends_with_its_key_and_its_time(locked, monkeypatch):
     text = locked.key("read")
     entered = locked.ask("POST", "/login", data={"key": text})
     session = {"cookie": entered.headers["set-cookie"].partition(";")[0]}
@@ -277,10 +277,13 @@ def test_a_login_ends_with_its_key_and_its_time(locked):
     locked.desk.store.remove_key(text.split("_")[1])
     locked.app.service.keyring.forget()
     assert locked.ask("GET", "/index.json", headers=session).status_code == 401
-    brief = Sessions(bytes(32), 0.5, secure=True)
+    brief = Sessions(bytes(32), 60.0, secure=True)
     header = brief.cookie("abc")
     assert "; Secure" in header
-    assert brief.prefix({b"cookie": header.partition(";")[0].encode()}) is None  # it ends at once
+    cookie = {b"cookie": header.partition(";")[0].encode()}
+    assert brief.prefix(cookie) == "abc"
+    monkeypatch.setattr(time, "time", lambda now=time.time: now() + 61.0)
+    assert brief.prefix(cookie) is None
     assert brief.prefix({b"cookie": b'keyhole_session="\\'}) is None
 
 
