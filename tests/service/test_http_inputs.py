@@ -4,6 +4,7 @@ import asyncio
 import base64
 import gzip
 import json
+from typing import Any
 
 import pytest
 
@@ -214,7 +215,7 @@ async def _crowd(asked):
 
 def test_settings_may_not_grow_without_end():
     check_settings({"a": [1, {"b": [None, "x"]}], "c": "x" * 1_000})
-    nested: list = []
+    nested: list[Any] = []
     for _ in range(20):
         nested = [nested]
     for bad in ({"a": nested}, {"a": [0] * 20_000}, {"a": "x" * 1_001}, {"x" * 1_001: 1}):
