@@ -1,5 +1,6 @@
 """How the service comes up: the log is opened, the lock on the door checked, kernels compiled."""
 
+import gc
 from collections.abc import Callable
 
 from keyhole.errors import InvalidInput
@@ -34,9 +35,13 @@ def opener(settings: Settings, store: Store) -> Callable[[], Desk]:
 
     def open_desk() -> Desk:
         warm_up()
-        return Desk(
+        desk = Desk(
             store, reopen=lambda: open_store(settings.db), most_waiting=settings.max_waiting
         )
+        # What is there now stays: to look through all of it for garbage would hold up requests.
+        gc.collect()
+        gc.freeze()
+        return desk
 
     return open_desk
 
