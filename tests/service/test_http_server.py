@@ -183,6 +183,7 @@ def test_many_requests_on_one_connection_are_answered_in_order():
             asked += rank % (len(body), close, body)
             if each == 2:
                 asked += _get("/healthz")
+                asked += b"HEAD /v1/rankers/animals/rank HTTP/1.1\r\nhost: localhost\r\n\r\n"
         for pieces in ([asked], [asked[:300], asked[300:310], asked[310:]], [*_bytes_of(asked)]):
             told = running.raw(*pieces)
             found = re.findall(rb'"event_id":"(e\d)"|"status":"(ok)"', told)

@@ -18,6 +18,8 @@ from keyhole.service.http.wire import Answer, Message
 MAX_HEAD_BYTES = 64 * 1024
 MAX_DIRECT_BYTES = 64 * 1024
 _PREFIX, _ENDINGS = b"/v1/rankers/", (b"/rank", b"/feedback")
+_METHODS = ("POST", "PUT")
+"""Those whose answers have a body, whatever they are."""
 _NOTHING_MORE = b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large" + _NOTHING_MORE
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout" + _NOTHING_MORE
@@ -105,15 +107,16 @@ class Connection(HttpToolsProtocol):
         headers = dict(self.headers)
         length = headers.get(b"content-length", b"0")
         parser = self.parser
+        method = parser.get_method().decode("ascii")
         if (
-            b"transfer-encoding" in headers
+            method not in _METHODS
+            or b"transfer-encoding" in headers
             or b"expect" in headers
             or not (length.isdigit() and int(length[:20]) <= MAX_DIRECT_BYTES)
             or parser.get_http_version() != "1.1"
             or parser.should_upgrade()
         ):
             return None
-        method = parser.get_method().decode("ascii")
         return DirectCycle(method, self.url, headers, parser.should_keep_alive())
 
     def on_body(self, body: bytes) -> None:
