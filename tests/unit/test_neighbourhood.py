@@ -145,3 +145,5 @@ def test_what_is_known_of_sets_stays_with_their_items():
     grown = ranker.with_items(["a", "b", "c", "d"])
     assert sorted(grown.state.totals.tolist())[0] == 0.0
     assert np.allclose(grown.with_items(["a", "b", "c"]).state.totals, np.arange(6.0))
+    only = NeighbourhoodWatch(2, measure="Precision@2", items=["a", "b"])  # one set, no neighbours
+    assert only.with_items(["a", "b", "c"]).state.totals.tolist() == [0.0] * 6
