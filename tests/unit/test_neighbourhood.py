@@ -44,7 +44,7 @@ def test_moves_are_exponential_weights_of_what_is_known():
         assert np.allclose(moves[index], expected)
     fill_moves(ranker.params, 1.0, np.full(24, 1e300), moves)
     assert np.isfinite(moves).all()
-    assert moves.max() == pytest.approx(1e-15, rel=1e-9)
+    assert moves.max() == pytest.approx(1e-15, rel=1e-9, abs=0.0)
 
 
 def test_sets_are_shown_as_often_as_the_note_says_and_estimates_are_unbiased():

@@ -159,7 +159,8 @@ def test_later_crowds_are_one_to_three_changes_of_the_worst():
 
 
 def test_parents_are_changed_once_to_three_times(monkeypatch):
-    n_changes, parents = [], set()
+    n_changes: list[int] = [0]
+    parents: set[float] = set()
 
     def counted(_numbers, lengths, chances, rounds):
         assert rounds == 100
@@ -173,7 +174,6 @@ def test_parents_are_changed_once_to_three_times(monkeypatch):
         return float(crowd.params.chances.sum())
 
     monkeypatch.setattr(search, "changed", counted)
-    n_changes.append(0)
     search.worst_crowd(Leader(2), 100, tries=100, regret=regret)
     assert n_changes[:30] == [0] * 30
     assert set(n_changes[30:100]) == {1, 2, 3}
@@ -184,8 +184,8 @@ def test_the_regret_that_is_searched_for():
     """Of two items the second is liked, which a leader shows first from the second round on."""
     lost = regret_per_round(Leader(2), Phases([0.0, 1.0]), 10, runs=2)
     assert lost == pytest.approx((1 - 1 / math.log2(3)) / 10)
-    crowd, how = Phases([0.5, 0.5]), {"rounds": 50, "runs": 3, "seed": 2}
-    trace = play(Leader(2), crowd, n_points=2, n_threads=1, **how)
+    crowd = Phases([0.5, 0.5])
+    trace = play(Leader(2), crowd, rounds=50, runs=3, seed=2, n_points=2, n_threads=1)
     assert regret_per_round(Leader(2), crowd, 50, runs=3, seed=2) == trace.average_regret.mean
 
 
