@@ -295,7 +295,8 @@ def test_states_and_settings_that_cannot_be():
         Recall(N_FEATURES, N_ITEMS, capacity=10**12)
     with pytest.raises(InvalidInput, match="The covariances of 300000 features"):
         Recall(300_000, 1)
+    assert Recall(N_FEATURES, N_ITEMS, id_column=N_FEATURES - 1).params.id_column == 3
     ranker = Recall(N_FEATURES, N_ITEMS, k=2)
-    assert ranker.depth == 2
+    assert (ranker.depth, ranker.seed, ranker.run) == (2, 0, 0)
     with pytest.raises(InvalidInput, match="Recall scores whole lists, so it has no model"):
         model_arrays(ranker, ranker.state._asdict())
