@@ -87,7 +87,8 @@ class NeighbourhoodReference:
         place = place_of(round)
         self.p = self.settled()
         self.shown_with = ((1 - self.mix) * self.p + self.mix / len(self.sets)) / self.n
-        held, propensity = [], 1.0
+        held: list[int] = []
+        propensity = 1.0
         for position in range(self.n):
             noise = -np.log(-np.log(units(place, 1 + position, self.m)))
             chances = {
