@@ -59,10 +59,12 @@ class Trial:
 
     def _opened(self) -> SqliteStore:
         try:
-            return self.open()
+            store = self.open()
         except (StoreFull, StoreFailed):
             self._trouble()
-            return self.open()
+            store = self.open()
+        assert store._writer.pragma("journal_mode") == "wal"  # or readers would stop the writer
+        return store
 
     def _append(self, store: SqliteStore, size: int) -> SqliteStore:
         events = chain(size, tip=tip_of(self.promised[-1] if self.promised else None))
