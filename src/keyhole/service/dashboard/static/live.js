@@ -71,6 +71,7 @@
 
   let busy = false;
   let wanted = false;
+  let isStale = false;
   async function refresh() {
     wanted = true;
     if (busy) return;
@@ -79,11 +80,14 @@
       while (wanted) {
         wanted = false;
         const answer = await fetch(head.dataset.json, { headers: { accept: "application/json" } });
+        if (answer.status === 401) location.reload(); // The session has ended: the server asks for a key.
         if (!answer.ok) throw new Error(String(answer.status));
         show((await answer.json()).page);
         if (!head.dataset.stream) say("live", "Live");
       }
+      isStale = false;
     } catch {
+      isStale = true;
       say("lost", "Connection lost, trying again");
     } finally {
       busy = false;
@@ -96,30 +100,45 @@
   function connect() {
     clearTimeout(again);
     source?.close();
-    source = new EventSource(head.dataset.stream);
-    heard = Date.now();
+    const opened = new EventSource(head.dataset.stream);
     const hear = () => {
       heard = Date.now();
       say("live", "Live");
+      if (isStale) refresh();
     };
-    source.addEventListener("open", hear);
-    source.addEventListener("beat", hear);
-    source.addEventListener("message", () => {
+    opened.addEventListener("open", hear);
+    opened.addEventListener("beat", hear);
+    opened.addEventListener("message", () => {
       hear();
       refresh();
     });
-    source.addEventListener("error", () => {
+    opened.addEventListener("error", () => {
       say("lost", "Connection lost, trying again");
       // The browser tries again by itself, except after an answer that was not a stream.
-      if (source.readyState === EventSource.CLOSED) again = setTimeout(connect, RETRY_MS);
+      if (opened.readyState === EventSource.CLOSED) again = setTimeout(connect, RETRY_MS);
     });
+    source = opened;
+    heard = Date.now();
   }
 
-  refresh();
+  // A browser opens few connections to one server, and a stream holds one: a page that nobody
+  // looks at lets go of it.
+  function follow() {
+    if (document.hidden) {
+      clearTimeout(again);
+      source?.close();
+      source = null;
+      return;
+    }
+    refresh();
+    if (head.dataset.stream) connect();
+  }
+
+  follow();
+  document.addEventListener("visibilitychange", follow);
   if (head.dataset.stream) {
-    connect();
-    setInterval(() => Date.now() - heard > SILENCE_MS && connect(), RETRY_MS);
+    setInterval(() => source && Date.now() - heard > SILENCE_MS && connect(), RETRY_MS);
   } else {
-    setInterval(refresh, POLL_MS);
+    setInterval(() => document.hidden || refresh(), POLL_MS);
   }
 })();
