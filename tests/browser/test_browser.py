@@ -99,7 +99,8 @@ def test_the_keyboard_reaches_everything(visit, showroom):
         with visit(path) as page:
             # Of a group of radio buttons, the one that is chosen is reached.
             wanted = page.evaluate(
-                "[...document.querySelectorAll('a, button, select, input, textarea, summary, [tabindex]')]"
+                "[...document.querySelectorAll("
+                "'a, button, select, input, textarea, summary, [tabindex]')]"
                 ".filter((part) => part.tabIndex >= 0 && part.checkVisibility())"
                 ".filter((part) => part.type !== 'radio' || part.checked).length"
             )
