@@ -15,6 +15,10 @@ from keyhole.service.replay import check_ranker
 from tests.service.desks import ANIMALS, answer, configure, engine_of, rank, state_of
 
 
+def ranked_of(engine, shown):
+    return body_of(engine.store.find("animals", shown.event_id, "rank"))
+
+
 def kinds(engine, name="animals"):
     return [event.kind for event in engine.store.events(name)]
 
@@ -266,7 +270,7 @@ def test_what_feedback_cannot_teach_is_told_at_the_door():
     with pytest.raises(NotLearnable, match="cannot be learnt from the relevance of the top 1") as e:
         configure(engine, "hopeless", measure="NDCG")
     assert e.value.verdict["class"] == "hopeless"
-    assert "DCG is learnable at T^(2/3) with the same feedback." in e.value.verdict["advice"]
+    assert "DCG is learnable at T^(2/3) with the same feedback." in str(e.value.verdict["advice"])
     assert e.value.verdict["certificate"]
     reply = configure(engine, "hopeless", measure="NDCG", accept_linear_regret=True)
     assert reply.verdict["class"] == "hopeless"
@@ -337,7 +341,7 @@ def test_an_apprentice_may_show_its_own_list_in_a_share_of_rounds():
     own = 0
     for _ in range(400):
         shown = rank(engine, baseline=ANIMALS)
-        ranked = body_of(engine.store.find("animals", shown.event_id, "rank"))
+        ranked = ranked_of(engine, shown)
         assert ranked.teaches == (ranked.own is None)
         own += ranked.own is None
         if ranked.own is None:
@@ -361,7 +365,7 @@ def documents(engine, names, rows, **asked):
 def test_lists_come_with_requests():
     engine = engine_of()
     configure(engine, "queries", n_features=2, max_items=4)
-    good, rng = {}, np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for _ in range(60):
         names = [str(number) for number in rng.choice(9, 3, replace=False)]
         rows = [[float(name), 1.0] for name in names]
@@ -423,7 +427,7 @@ def test_items_are_excluded():
     for _ in range(30):
         shown = rank(engine, exclude=["bee", "cat"])
         assert sorted(shown.ranking) == ["ant", "dog"]
-        event = body_of(engine.store.find("animals", shown.event_id, "rank"))
+        event = ranked_of(engine, shown)
         learned = answer(engine, shown.event_id, [1.0, 0.0]).learned
         assert learned == ("pending" if event.teaches else "unused")
     with pytest.raises(InvalidInput, match="at least k=2"):

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from bench import service_kills
+from keyhole.service.desk import Desk
 from keyhole.service.store.memory import MemoryStore
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,7 @@ def test_two_hundred_kills():
 
 def test_what_is_lost_is_found_out():
     """What says 0 lost must be able to say otherwise."""
-    desk = service_kills.Desk(MemoryStore())
+    desk = Desk(MemoryStore())
     desk.engine.execute(service_kills._CREATE)
     assert service_kills.what_is_wrong(desk, []) == ""
     assert "is lost" in service_kills.what_is_wrong(desk, ["feedback e1"])

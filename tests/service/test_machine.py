@@ -123,7 +123,7 @@ class Service(RuleBasedStateMachine):
         """Go on with another version of the library."""
         self.n_versions += 1
         self.engine.store.close()
-        engines.__version__ = f"{__version__}.{self.n_versions}"
+        vars(engines)["__version__"] = f"{__version__}.{self.n_versions}"
         self.engine = Engine(open_store(self.address))
 
     @rule()
@@ -143,7 +143,7 @@ class Service(RuleBasedStateMachine):
             assert (array == expected[name]).all(), name
 
     def teardown(self):
-        engines.__version__ = __version__
+        vars(engines)["__version__"] = __version__
         if hasattr(self, "model"):
             checked = check_ranker(self.engine.store, "animals")
             assert checked.problems == ()
