@@ -34,9 +34,12 @@ def showroom():
         yield opened
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium, if the machine has it."""
+    """Chromium, if the machine has it.
+
+    While it is open an event loop runs in this thread, which other modules must not meet.
+    """
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("There is no chromium on this machine: `.ci/run` installs it.")

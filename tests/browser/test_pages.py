@@ -256,3 +256,10 @@ def test_the_stream_beats_while_nothing_happens():
         return [message async for message in messages(silence(), beat=0.03)]
 
     assert "event: beat\ndata: {}\n\n" in asyncio.run(listen())
+
+
+def test_a_page_about_a_mistake_needs_no_view():
+    page = dashboard.error_html(503, "Not ready", "<b>Soon.</b>", is_passing=True).decode()
+    assert "&lt;b&gt;Soon." in page
+    assert 'http-equiv="refresh"' in page
+    assert "refresh" not in dashboard.error_html(500, "A fault", "Ours.").decode()

@@ -187,6 +187,8 @@ def test_many_requests_on_one_connection_are_answered_in_order():
         for pieces in ([asked], [asked[:300], asked[300:310], asked[310:]], [*_bytes_of(asked)]):
             told = running.raw(*pieces)
             found = re.findall(rb'"event_id":"(e\d)"|"status":"(ok)"', told)
+            assert b"wrong-method" not in told  # what is said of a HEAD is said without a body
+            assert told.count(b"HTTP/1.1 405") == 1
             assert [a or b for a, b in found] == [b"e0", b"e1", b"e2", b"ok", b"e3", b"e4", b"e5"]
 
 

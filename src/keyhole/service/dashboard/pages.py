@@ -66,8 +66,18 @@ def plain(data: Any) -> Response:
 def error_page(request: Request, status: int, detail: str) -> HTMLResponse:
     """Return a page that says what went wrong."""
     title = TITLES.get(status, TITLES[500] if status >= 500 else "That did not work")
-    data = {"status": status, "title": title, "detail": detail}
+    data = {"status": status, "title": title, "detail": detail, "is_passing": False}
     return html(request, "error.html", data, status=status)
+
+
+def error_html(status: int, title: str, detail: str, *, is_passing: bool = False) -> bytes:
+    """Return a page that says what went wrong, where no view was reached.
+
+    One about something that passes loads itself again after a second.
+    """
+    data = {"status": status, "title": title, "detail": detail, "is_passing": is_passing}
+    around = {"root": "", "version": __version__, "twin": None, "has_key": False}
+    return _templates.get_template("error.html").render(around, **data).encode()
 
 
 def with_query(path: str, **parameters: Any) -> str:

@@ -71,7 +71,12 @@ def facts(summary: Summary) -> list[Row]:
     delay = summary["delay_seconds"] or {}
     series = summary["series"]
     rows = [
-        ("Rounds", count(summary["round"]), "", "Lists shown so far."),
+        (
+            "Rounds",
+            count(summary["round"]),
+            f"{count(summary['counts']['waiting'])} waiting for feedback",
+            "Lists shown so far.",
+        ),
         (
             "Score",
             value(_last(series["score"])),
@@ -277,6 +282,11 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
         "regret_label": "Line chart: regret per round over the rounds,"
         f" now {value(regret)}; with full information it would be"
         f" {value(_last(series['full_information'] or []))}.",
+        "regret_says": (
+            "Below zero: it followed a change of the crowd, which no fixed list can."
+            if regret is not None and regret < 0.0
+            else ""
+        ),
         "exploration_label": "Line chart: share of rounds that explore,"
         f" now {percent(summary['exploration_share'])}.",
         "apprentice_says": _apprentice_sentence(summary["apprentice"]),
