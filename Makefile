@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: help run test check format bench battery kills numbers mutants fuzz sbom lock clean
+.PHONY: help run play test check format bench battery kills servicekills powercuts schemathesis screenshots numbers mutants fuzz sbom lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,7 +17,11 @@ $(VENV)/installed: pyproject.toml requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-run: $(VENV)/installed ## Play the thesis's game; figure and results go to out/
+run: $(VENV)/installed ## Start the service with a demonstration, and print the address of a page on which it learns
+	@mkdir -p out
+	$(BIN)/keyhole serve --demo --db out/keyhole.db
+
+play: $(VENV)/installed ## Play the thesis's game; figure and results go to out/
 	$(BIN)/keyhole play --ranker keystone --items 20 --rounds 10000 --top 1 --measure DCG --world flips \
 		--runs 10 --seed 0 --against rtopk --against ftpl --against random --out out
 
@@ -39,6 +43,18 @@ bench: $(VENV)/installed ## Speed against plain NumPy and a tight C++ loop, as r
 
 kills: $(VENV)/installed ## A hundred interrupts and a hundred kills of commands that must go on (twenty minutes); KILLS="--times 10"
 	$(BIN)/python -m bench.kills $(KILLS)
+
+servicekills: $(VENV)/installed ## A thousand kills of the service, which must lose nothing (minutes); SERVICEKILLS="--times 100"
+	$(BIN)/python -m bench.service_kills $(SERVICEKILLS)
+
+powercuts: $(VENV)/installed ## Ten thousand power cuts under the service's log (minutes); POWERCUTS="--images 1000"
+	$(BIN)/python -m bench.powercuts $(POWERCUTS)
+
+schemathesis: $(VENV)/installed ## Ten thousand generated requests to the service (minutes); SCHEMATHESIS="--cases 1000"
+	$(BIN)/python -m bench.schemathesis_run $(SCHEMATHESIS)
+
+screenshots: $(VENV)/installed ## The dashboard as the docs show it (needs Chromium)
+	$(BIN)/python -m bench.screenshots --out docs/images
 
 battery: $(VENV)/installed ## Statistical tests of the random numbers (needs dieharder; takes an hour)
 	$(BIN)/python -m bench.battery

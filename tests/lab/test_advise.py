@@ -70,6 +70,16 @@ def test_what_is_hopeless_is_said_in_the_words_of_the_certificate():
     assert "keystone, tuned for DCG, without a guarantee for NDCG" in text
 
 
+@pytest.mark.parametrize(("n_features", "name"), [(0, "keystone"), (3, "recall")])
+def test_who_is_named_all_the_same_is_not_left_out(n_features, name):
+    advice = advise("NDCG", 4, 1, n_features=n_features)
+    assert advice.all_the_same == name
+    assert f"all the same: {name}," in sentences(advice)[-1]
+    assert name not in advice.left_out
+    assert "keystone" in advise("NDCG", 4, 4).left_out  # where another ranker learns it
+    assert advise("DCG", 4, 1).all_the_same is None
+
+
 def test_lists_with_queries_have_rankers_of_their_own():
     record = as_record(advise("DCG", 10, 1, n_features=46))
     names = [each["ranker"] for each in record["candidates"]]

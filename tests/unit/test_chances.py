@@ -45,11 +45,15 @@ def test_sights_weighted_by_their_chances_count_every_item_once(name, settings):
     assert error.max() < 0.2
 
 
+def one_chance(learner, shown):
+    return learner.chances(shown)[0]
+
+
 def test_given_the_past_a_cell_that_was_shown_cannot_come_again():
     learner = ranker("rtopk", n_items=_ITEMS, horizon=40)
     explored = [shown for shown in (learner.rank() for _ in range(40)) if shown.explored]
-    marginal = [learner.chances(shown)[0] for shown in explored]
-    given = [learner.chance_given_the_past(shown) for shown in explored]
+    marginal = [float(one_chance(learner, shown)) for shown in explored]
+    given = [learner.chance_given_the_past(shown) or 0.0 for shown in explored]
     assert marginal == [shown.propensity for shown in explored]
     assert all(late >= early for late, early in zip(given, marginal, strict=True))
     assert max(given) > 2 * max(marginal)

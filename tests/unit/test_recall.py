@@ -1,6 +1,5 @@
 """The parts of a recall by hand, and what it learns where lists recur and where they do not."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,17 +9,9 @@ from keyhole.checks.non_learners import check_only_learners_pass
 from keyhole.contracts import Query
 from keyhole.errors import InvalidInput
 from keyhole.game import play
-from keyhole.kernels.draw import Draw
 from keyhole.measures import measure
 from keyhole.rankers.lists import RandomLists, Recall
 from keyhole.rankers.lists.models import model_arrays
-from keyhole.rankers.lists.recall_features import (
-    COMPONENT,
-    CONSTANT,
-    LENGTH,
-    OF_LIST,
-    REFERENCES,
-)
 from keyhole.rankers.lists.recall_memory import (
     LAST,
     LISTED,
@@ -34,20 +25,12 @@ from keyhole.rankers.lists.recall_memory import (
     find_or_forget,
     new_memory,
 )
-from keyhole.rankers.lists.recall_model import (
-    FIRST_SIGHTS,
-    FREEDOM,
-    RESIDUALS,
-    WITHIN,
-    begin_list,
-    judge_priors,
-    learn_relevance,
-    new_model,
-    variances,
-)
+from keyhole.rankers.lists.recall_model import RESIDUALS, WITHIN, variances
 from keyhole.worlds.queries import Queries
+from tests.unit.references_recall import looks_by_hand
+from tests.unit.test_draw import reference_mix
+from tests.unit.test_recall_model import N_FEATURES, N_ITEMS, prepared
 
-N_FEATURES, N_ITEMS = 4, 6
 NUMBERS = np.random.default_rng(3)
 
 
@@ -58,23 +41,6 @@ def lists(n_lists, seed=0, noise=0.0, n_items=N_ITEMS):
     signal = features[:, 0] + noise * numbers.normal(size=len(features))
     grades = np.digitize(signal, [0.6, 0.85]).astype(float)
     return Queries(features, grades, np.arange(0, n_lists * n_items + 1, n_items))
-
-
-def prepared(ranker, features):
-    """Return the scratch memory of a ranker that has looked at a list."""
-    work = ranker.kernel.work(ranker.params, len(features))
-    ranker.kernel.prepare(ranker.params, ranker.state, features, features[:0], work)
-    return work
-
-
-def deviate(share):
-    """Return the normal deviate of a rank by bisection."""
-    low, high = -8.0, 8.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        below = math.erf(middle / math.sqrt(2.0)) < share
-        low, high = (middle, high) if below else (low, middle)
-    return low
 
 
 def test_a_full_set_forgets_what_was_listed_longest_ago():
@@ -120,177 +86,18 @@ def test_documents_are_known_by_their_row_or_by_their_id():
     assert hashes[0] == hashes[2] != hashes[1] == hashes[4] != hashes[3]
 
 
-def test_features_are_deviations_and_ranks_within_the_list():
-    features = NUMBERS.random((7, N_FEATURES))
-    features[:, 1] = [3, 1, 3, 2, 0, 5, 4]  # two are alike
-    features[:, 2] = 0.25
-    features[:, 3] = -np.exp(8.0 * features[:, 3])
-    work = prepared(Recall(N_FEATURES, 7), features).features
-    logs = features.copy()
-    logs[:, 3] = -np.log1p(-features[:, 3])
-    spread = logs.std(axis=0)
-    z = (logs - logs.mean(axis=0)) / np.where(spread > 0, spread, 1)
-    signs = np.sign(features[:, None] - features[None]).sum(axis=1) / 7
-    ranks = np.vectorize(deviate)(signs)
-    assert np.abs(work.deviates - ranks).max() < 0.005
-    assert np.abs(work.rows[:, :N_FEATURES] - (z + ranks) / 2).max() < 0.005
-    assert not work.rows[:, 2].any()
-    extra = work.rows[:, N_FEATURES:]
-    assert np.allclose(extra[:, LENGTH], math.log(7) - 3)
-    assert (extra[:, CONSTANT] == 1.0).all()
-    assert np.allclose(extra[:, COMPONENT], work.deviates.sum(axis=1) / math.sqrt(N_FEATURES))
-    assert not extra[:, OF_LIST].any()
-    again = prepared(Recall(N_FEATURES, 7, id_column=0), features).features
-    assert not again.rows[:, 0].any()
-    assert np.array_equal(again.rows[:, 1:N_FEATURES], work.rows[:, 1:N_FEATURES])
-
-
-def test_long_lists_are_ranked_by_some_of_their_documents():
-    features = NUMBERS.random((200, N_FEATURES))
-    work = prepared(Recall(N_FEATURES, 200), features)
-    chosen = work.features.references
-    assert sorted(work.hashes)[-REFERENCES:] == sorted(work.hashes[chosen])
-    above = np.sign(features[:, None] - features[None, chosen]).sum(axis=1) / REFERENCES
-    most = 1 - 1 / REFERENCES
-    expected = np.vectorize(deviate)(np.clip(above, -most, most))
-    assert np.abs(work.features.deviates - expected).max() < 0.005
-
-
-def test_the_component_is_what_ranks_have_in_common():
-    numbers = np.random.default_rng(1)
-    common = numbers.normal(size=(600, 1))
-    features = numbers.normal(size=(600, N_FEATURES)) + common * [2.0, 2.0, 0.0, -2.0]
-    world = Queries(features, np.ones(600), np.arange(0, 601, N_ITEMS))
-    state = play(Recall(N_FEATURES, N_ITEMS), world, rounds=100).states[0]
-    direction = state["component"] / np.linalg.norm(state["component"])
-    assert (np.abs(direction[[0, 1]]) > 0.45).all()
-    assert abs(direction[2]) < 0.25
-    assert direction[0] * direction[3] < 0.0
-    squares, count = state["component_squares"]
-    assert count == 101.0
-    assert 1.0 < squares / count < N_FEATURES
-
-
-def test_weights_are_those_of_weighted_least_squares():
-    model, gain = new_model(N_FEATURES), np.empty(N_FEATURES + 4)
-    beliefs = model.weights_by_prior[:, :-1].copy()
-    assert beliefs[0].tolist() == [0.0] * 6 + [0.25]
-    assert beliefs[1].tolist() == [0.25] * 4 + [0.0] * 3
-    assert not beliefs[2].any()
-    rows = np.column_stack([NUMBERS.normal(size=(30, N_FEATURES + 3)), np.zeros(30)])
-    weights, values = NUMBERS.uniform(0.5, 2.0, 30), NUMBERS.normal(size=30)
-    for row, weight, value in zip(rows, weights, values, strict=True):
-        learn_relevance(model, Draw(0, 0, 0), 0, row, False, weight, weight * value, gain)
-    known = rows[:, :-1]
-    for ridge, covariance, priors in zip(
-        (20.0, 4.0), model.covariances, ((0, 1), (2,)), strict=True
-    ):
-        precision = np.append(np.full(N_FEATURES, ridge), [1.0, 1.0, 10.0])
-        matrix = np.diag(precision) + (known.T * weights) @ known
-        assert np.allclose(np.linalg.inv(matrix), covariance[:-1, :-1])
-        for prior in priors:
-            right = precision * beliefs[prior] + (known.T * weights) @ values
-            found = model.weights_by_prior[prior, :-1]
-            assert np.allclose(np.linalg.solve(matrix, right), found)
-
-
-def test_documents_of_one_list_share_an_effect():
-    """Least squares whose noise has variance one and correlation a third within a list."""
-    model, gain = new_model(N_FEATURES), np.empty(N_FEATURES + 4)
-    size = N_FEATURES + 3
-    matrix, right = np.linalg.inv(model.covariances[1, :size, :size]), np.zeros(size)
-    for _ in range(8):
-        begin_list(model, Draw(0, 0, 0))
-        rows, values = NUMBERS.normal(size=(3, size)), NUMBERS.normal(size=3)
-        for row, value in zip(rows, values, strict=True):
-            own = np.append(row, 0.0)
-            learn_relevance(model, Draw(0, 0, 0), 0, own, True, 1.0, value, gain)
-            assert own[-1] == 0.0
-        inverse = np.linalg.inv(np.full((3, 3), 1 / 3) + np.eye(3) * 2 / 3)
-        matrix += rows.T @ inverse @ rows
-        right += rows.T @ inverse @ values
-    assert np.allclose(np.linalg.inv(matrix), model.covariances[1, :size, :size])
-    assert np.allclose(np.linalg.solve(matrix, right), model.weights_by_prior[2, :size])
-
-
-def test_guesses_are_as_wide_as_the_weights_are_uncertain():
-    model, gain = new_model(N_FEATURES), np.empty(N_FEATURES + 4)
-    found = []
-    for round in range(400):
-        model = new_model(N_FEATURES)
-        for place in range(3):
-            row = np.array([1.0, -2.0, 0.5, 1.0, 0.3, 1.0, 2.0, 0.0])
-            learn_relevance(model, Draw(5, 0, round), place, row, False, 3.0, 0.0, gain)
-        found.extend(model.guesses @ row)
-    # The first width of a guess is half of that of the weights, and nearly all of it is gone.
-    variance = row @ model.covariances[0] @ row
-    assert np.mean(np.square(found)) == pytest.approx(variance, rel=0.15)
-    assert abs(np.mean(found)) < 4.0 * math.sqrt(variance / len(found))
-
-
-def test_priors_are_trusted_by_what_they_foretold():
-    model = new_model(N_FEATURES)
-    before = model.trust.copy()
-    assert before.tolist() == [0.0, -3.0, -3.0]
-    row = np.zeros(N_FEATURES + 4)
-    row[N_FEATURES + COMPONENT], row[:N_FEATURES] = 4.0, [1.0, 1.0, -1.0, -1.0]
-    judge_priors(model, row, 0.0)  # the first one said 1, the others 0
-    assert model.trust.tolist() == [0.0, -1.0, -1.0]
-    for _ in range(100):
-        judge_priors(model, row, 0.0)
-    assert model.trust.tolist() == [-30.0, 0.0, 0.0]
-
-
-def test_variances_of_noise_and_of_documents():
-    model = new_model(N_FEATURES)
-    assert variances(model) == pytest.approx((1.0, 0.5, 0.5))
-    model.numbers[[RESIDUALS, FIRST_SIGHTS, WITHIN, FREEDOM]] = 6.0, 12.0, 1.5, 6.0
-    assert variances(model) == pytest.approx((0.5, 0.25, 0.25))
-    model.numbers[WITHIN] = 100.0
-    assert variances(model) == pytest.approx((0.5, 0.475, 0.025))
-
-
-def psi(z):
-    return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * math.erfc(z / math.sqrt(2)) / 2
-
-
-def looks_by_hand(k, scores, seen, listed, total, noise, lasting):
-    """Return the documents that are lifted, by the formulas as they stand."""
-    discounts = np.append(1 / np.log2(np.arange(2, 12)), 0.0)
-    drops, order = discounts[:-1] - discounts[1:], np.argsort(-scores)
-    values = {}
-    for place in range(k, len(scores)):
-        item = order[place]
-        var = [lasting * noise / (n * lasting + noise) for n in (seen[item], seen[item] + 1)]
-        step = math.sqrt(var[0] - var[1])
-        if not listed[item] or step**2 < 1e-4 * total:
-            continue
-        gain = 0.0
-        for other in range(min(len(scores), 11)):
-            gap = abs(scores[order[other]] - scores[item]) / step
-            if gap <= 4.0 and (other < min(place, 10) or other > place):
-                gain += (
-                    drops[other if other < place else other - 1] * step * psi(int(64 * gap) / 64)
-                )
-        values[place] = listed[item] * gain
-    lifted = []
-    for top in range(k - 1, -1, -1):
-        net = {
-            place: value
-            - sum(
-                drops[q] * (scores[order[q]] - scores[order[place]])
-                for q in range(top, min(place, 10))
-            )
-            for place, value in values.items()
-        }
-        best = max(net, key=net.__getitem__, default=None)
-        if best is None or net[best] <= 0.0:
-            break
-        lifted.append(order[best])
-        del values[best]
-    rest = [item for item in order if item not in lifted]
-    head = k - len(lifted)
-    return [*rest[:head], *lifted, *rest[head:]]
+@pytest.mark.parametrize("id_column", [None, 2])
+def test_hashes_stay_what_they_are(id_column):
+    """States that were saved have them: factors are 2 u + 1, for u of a generator of that seed."""
+    rows = np.array([[0.5, -1.0, 3.25, 1e-300], [7.0, 0.0, 1e9, -2.5]])
+    hashes = prepared(Recall(N_FEATURES, 2, id_column=id_column), rows).hashes
+    numbers = np.random.default_rng(2**31 - 1).integers(2**63, size=N_FEATURES, dtype=np.uint64)
+    for row, hashed in zip(rows, hashes.tolist(), strict=True):
+        total = 0
+        for column, bits in enumerate(row.view(np.uint64).tolist()):
+            if id_column in (None, column):
+                total += (bits ^ (bits >> 32)) * (2 * int(numbers[column]) + 1)
+        assert hashed == reference_mix(total % 2**64)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -453,11 +260,13 @@ def test_a_small_memory_forgets_and_still_ranks():
     )
     assert small < large - 0.1
     assert Recall(N_FEATURES, N_ITEMS, capacity=17).state.keys.shape == (24,)
+    assert Recall(N_FEATURES, N_ITEMS).state.keys.shape == (2**15,)
 
 
-def test_an_update_that_is_refused_leaves_the_memory_as_it_was():
+@pytest.mark.parametrize(("name", "value"), [("weights_by_prior", 1e200), ("covariances", 1.7e308)])
+def test_an_update_that_is_refused_leaves_the_memory_as_it_was(name, value):
     ranker, query = Recall(N_FEATURES, N_ITEMS), lists(1).query(0)
-    ranker.state.weights_by_prior[:] = 1e200
+    getattr(ranker.state, name)[:] = value
     shown, before = ranker.rank(query), ranker.state_dict()
     with pytest.raises(InvalidInput, match="must leave the state of Recall finite"):
         ranker.update(shown, 1.0)
@@ -486,7 +295,8 @@ def test_states_and_settings_that_cannot_be():
         Recall(N_FEATURES, N_ITEMS, capacity=10**12)
     with pytest.raises(InvalidInput, match="The covariances of 300000 features"):
         Recall(300_000, 1)
+    assert Recall(N_FEATURES, N_ITEMS, id_column=N_FEATURES - 1).params.id_column == 3
     ranker = Recall(N_FEATURES, N_ITEMS, k=2)
-    assert ranker.depth == 2
+    assert (ranker.depth, ranker.seed, ranker.run) == (2, 0, 0)
     with pytest.raises(InvalidInput, match="Recall scores whole lists, so it has no model"):
         model_arrays(ranker, ranker.state._asdict())

@@ -17,11 +17,14 @@ from keyhole.cli.compare import compare_command
 from keyhole.cli.db import db_commands
 from keyhole.cli.endings import MEANINGS, ExitCode, one_sentence
 from keyhole.cli.evaluate import evaluate_command
+from keyhole.cli.keys import keys_app
 from keyhole.cli.learn import learn_command
 from keyhole.cli.listing import list_command
 from keyhole.cli.play import play_command
 from keyhole.cli.rank import rank_command
 from keyhole.cli.reproduce import reproduce_command
+from keyhole.cli.serve import serve_command
+from keyhole.cli.simulate import simulate_command
 from keyhole.cli.terminal import say
 from keyhole.errors import InvalidInput
 
@@ -103,4 +106,7 @@ app.command(name="evaluate")(evaluate_command)
 app.command(name="classify")(classify_command)
 app.command(name="atlas", cls=AtlasCommand)(atlas_command)
 app.command(name="bound")(bound_command)
+app.command(name="simulate-users")(simulate_command)
+app.command(name="serve")(serve_command)
+app.add_typer(keys_app)
 app.add_typer(db_commands)

@@ -1,1 +1,49 @@
-"""The client of the service."""
+"""The client of the service: ask for lists, tell what was seen of them.
+
+``Client`` waits and ``AsyncClient`` awaits; docs/service.md shows how. Neither a compiler nor any
+part of the service is imported.
+"""
+
+from keyhole.errors import LibraryMissing
+
+try:
+    from keyhole.client.clients import AsyncClient, Client
+    from keyhole.client.errors import (
+        Conflict,
+        NotAllowed,
+        NotFound,
+        RequestRefused,
+        ServiceAway,
+        ServiceError,
+    )
+    from keyhole.client.replies import (
+        Evaluation,
+        FeedbackResult,
+        LineResult,
+        Policy,
+        RankerInfo,
+        Ranking,
+        State,
+    )
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.startswith("keyhole"):
+        raise
+    raise LibraryMissing(f"The client needs {error.name}", "client") from None
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Conflict",
+    "Evaluation",
+    "FeedbackResult",
+    "LineResult",
+    "NotAllowed",
+    "NotFound",
+    "Policy",
+    "RankerInfo",
+    "Ranking",
+    "RequestRefused",
+    "ServiceAway",
+    "ServiceError",
+    "State",
+]

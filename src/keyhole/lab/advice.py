@@ -142,7 +142,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Advice:
-    """The class of the game, who can be taken, and why others cannot."""
+    """The class of the game, who can be taken, and why others cannot.
+
+    ``all_the_same`` is who is named where nobody can learn the measure, and is not left out then.
+    """
 
     question: Question
     classification: Classification
@@ -151,6 +154,7 @@ class Advice:
     left_out: dict[str, str]
     forced: float | None
     """What any ranker loses per round on one of two crowds, where that is certified."""
+    all_the_same: str | None
 
 
 def most_to_lose(question: Question) -> float | None:
@@ -259,8 +263,14 @@ def advise(
             candidates.append(_candidate(name, question))
         else:
             plain_ones.append(name)
+    all_the_same = None
+    if answer.class_ == "hopeless":
+        all_the_same = next(name for name in GUARANTEES if name in names)
+        left_out.pop(all_the_same, None)
     forced = _forced(answer)
-    return Advice(question, answer, tuple(candidates), tuple(plain_ones), left_out, forced)
+    return Advice(
+        question, answer, tuple(candidates), tuple(plain_ones), left_out, forced, all_the_same
+    )
 
 
 def _place(name: str) -> int:
@@ -333,8 +343,7 @@ def _on_learnability(advice: Advice) -> str:
 
 def _all_the_same(advice: Advice) -> str:
     """Return what to take where nobody can promise anything about the measure."""
-    base = ContextualRanker if advice.question.n_features else FixedListRanker
-    name = next(n for n in GUARANTEES if n in RANKERS and issubclass(RANKERS[n], base))
+    name = advice.all_the_same
     first = next((each for each in advice.candidates if each.name == name), None)
     tuned = "tuned for DCG" if first is None else _promise(first)
     return (

@@ -211,13 +211,20 @@ class Engine:
         if seq is not None and live.waiting[seq].deferred:
             event = self._event(command.ranker, "activate", Activated(), at, command.event_id)
             return Decision([event], lambda: None)
-        ranked = self._ranked_before(live, command.event_id)
-        activated = live.store.find(live.name, command.event_id, "activate") is not None
-        if seq is None and ranked.deferred and not activated:
+        if self._was_never_shown(live, seq, command.event_id):
             raise Conflict(
                 f"Event {shown(command.event_id)} can no longer be activated: it was not in time."
             )
         return Decision([], lambda: None)
+
+    def _was_never_shown(self, live: LiveRanker, seq: int | None, event_id: str) -> bool:
+        """Return whether a deferred list was given up before anybody said that it was shown."""
+        if not self._ranked_before(live, event_id).deferred or seq is not None:
+            return False
+        if live.store.find(live.name, event_id, "activate") is not None:
+            return False
+        said = live.store.find(live.name, event_id, "feedback")
+        return said is None or body_of(said).learned == "late"
 
     def _expire(self, command: Expire, at: int) -> Decision:
         live = self.rankers.get(command.ranker)

@@ -1,0 +1,177 @@
+"""Kill the service at random moments: what was acknowledged is there, and replay gives its bytes.
+
+    python -m bench.service_kills --times 1000
+
+A child is forked, recovers the log of the one before, checks it against a replay from an empty
+state and against everything that was ever acknowledged, and serves eight callers until it is
+killed. A kill tests what is left in memory, not the disk: power cuts do that (bench.powercuts).
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from keyhole.service.commands import (
+    Activate,
+    Configure,
+    FeedbackRequest,
+    GiveFeedback,
+    Rank,
+    RankerRequest,
+    RankRequest,
+)
+from keyhole.service.desk import Desk
+from keyhole.service.replay import check_ranker
+from keyhole.service.store import open_store
+from keyhole.service.store.base import Store
+
+ITEMS = ["ant", "bee", "cat", "dog", "eel"]
+KILLS_PER_LOG = 10
+"""A log that has been killed so often is followed by an empty one: replay takes its time."""
+N_CALLERS = 8
+LONGEST_LIFE = 0.08
+_CREATE = Configure("animals", RankerRequest(items=ITEMS, seed=1))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--times", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args(arguments)
+    warm_up()
+    began, rng = time.monotonic(), random.Random(asked.seed)
+    n_acknowledged = n_killed = n_mid_commit = 0
+    folder = Path(tempfile.mkdtemp())
+    try:
+        while n_killed < asked.times:
+            path = folder / f"{n_killed}.db"
+            acknowledged: list[str] = []
+            n_loose = 0
+            for _ in range(min(KILLS_PER_LOG, asked.times - n_killed)):
+                problem = one_life(path, acknowledged, rng.uniform(0.0, LONGEST_LIFE))
+                if problem:
+                    print(f"After {n_killed} kills, seed {asked.seed}: {problem}")
+                    return 1
+                n_killed += 1
+                now_loose = loose_ends(path, acknowledged)
+                n_mid_commit += now_loose > n_loose
+                n_loose = now_loose
+            n_acknowledged += len(acknowledged)
+    finally:
+        shutil.rmtree(folder)
+    print(
+        f"{n_killed} kills, {n_acknowledged} events acknowledged, 0 lost; {n_mid_commit} kills "
+        f"came between a commit and its reply; {time.monotonic() - began:.0f} s"
+    )
+    if n_acknowledged < n_killed:
+        print("Too little was acknowledged for this to say anything.")
+        return 1
+    return 0
+
+
+def warm_up() -> None:
+    """Load what is compiled before any child is forked."""
+
+    async def rank_once() -> None:
+        desk = Desk(open_store("memory:"))
+        await desk.start()
+        await desk.submit(_CREATE)
+        shown = await desk.submit(Rank("animals", RankRequest()))
+        said = FeedbackRequest(relevance=[1.0])
+        await desk.submit(GiveFeedback("animals", shown.event_id, said))
+        await desk.stop()
+
+    asyncio.run(rank_once())
+
+
+def loose_ends(path: Path, acknowledged: list[str]) -> int:
+    """Return how many events are in the log of which nobody was told."""
+    with open_store(path) as store:
+        last = store.last("animals")
+        return 0 if last is None else last.seq - 1 - len(acknowledged)
+
+
+def one_life(path: Path, acknowledged: list[str], seconds: float) -> str:
+    """Let a child serve for some time and kill it; return what was wrong, or nothing."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        live_and_be_killed(path, acknowledged, write)
+    os.close(write)
+    with os.fdopen(read, "r") as told:
+        first = told.readline()
+        if first.startswith("ready"):
+            time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        for line in told:
+            if line.endswith("\n"):  # half a line was not said
+                if line.startswith("problem"):
+                    return line
+                acknowledged.append(line.strip())
+    return "" if first.startswith("ready") else first or "the child died before it was ready"
+
+
+def live_and_be_killed(path: Path, acknowledged: list[str], write: int) -> None:
+    """Recover, check, and serve until killed."""
+    try:
+        with open_store(path) as store:
+            asyncio.run(serve(store, acknowledged, write))
+    except BaseException as error:  # whatever it is, the parent must hear of it
+        os.write(write, f"problem: {type(error).__name__}: {error}\n".encode())
+    os._exit(1)
+
+
+async def serve(store: Store, acknowledged: list[str], write: int) -> None:
+    desk = Desk(store, snapshot_every=50)
+    if "animals" in desk.engine.rankers:
+        problem = what_is_wrong(desk, acknowledged)
+        if problem:
+            os.write(write, f"problem: {problem}\n".encode())
+            return
+    await desk.start()
+    await desk.submit(_CREATE)
+    os.write(write, b"ready\n")
+    await asyncio.gather(*(call(desk, write, caller) for caller in range(N_CALLERS)))
+
+
+def what_is_wrong(desk: Desk, acknowledged: list[str]) -> str:
+    store = desk.store
+    checked = check_ranker(store, "animals")
+    if checked.problems:
+        return checked.problems[0]
+    if checked.sha256 != desk.engine.ranker("animals").sha256():
+        return "the recovered state is not that of a replay"
+    for line in acknowledged:
+        kind, _, event_id = line.partition(" ")
+        if store.find("animals", event_id, kind) is None:  # type: ignore[arg-type]
+            return f"{line} was acknowledged and is lost"
+    return ""
+
+
+async def call(desk: Desk, write: int, caller: int) -> None:
+    """Rank and answer for ever, and say so only after the reply."""
+    rng = random.Random(f"{os.getpid()} {caller}")
+    while True:
+        deferred = rng.random() < 0.2
+        shown = await desk.submit(Rank("animals", RankRequest(deferred=deferred)))
+        os.write(write, f"rank {shown.event_id}\n".encode())
+        if deferred:
+            await desk.submit(Activate("animals", shown.event_id))
+            os.write(write, f"activate {shown.event_id}\n".encode())
+        if rng.random() < 0.9:
+            said = FeedbackRequest(relevance=[float(rng.random() < 0.5)])
+            await desk.submit(GiveFeedback("animals", shown.event_id, said))
+            os.write(write, f"feedback {shown.event_id}\n".encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""A demonstration: two rankers and a bounded crowd, for whoever starts a service to look at it."""
+
+import asyncio
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import keyhole
+from keyhole.cli.crowds import Crowd, Visits
+from keyhole.errors import KeyholeError
+from keyhole.worlds import Independent
+
+if TYPE_CHECKING:
+    from keyhole.client import AsyncClient, RankerInfo
+
+_WAIT_SECONDS = 5.0
+_APPRENTICE_SHARE = 0.2
+_A_MOMENT = 0.2
+"""Seconds between two looks whether to stop, or whether the service is there."""
+
+
+class Demonstration(NamedTuple):
+    """A ranker to create, how many people like each of its items, and who comes."""
+
+    name: str
+    chances: dict[str, float]
+    rounds: int
+    rate: float
+    mode: Literal["online", "apprentice"] = "online"
+    changes: bool = False
+    """Whether half way a crowd comes that likes most what was liked least."""
+
+    @property
+    def names(self) -> list[str]:
+        """The items as the crowd has them: least liked first, which a change turns round."""
+        return sorted(self.chances, key=self.chances.__getitem__)
+
+    @property
+    def crowd(self) -> Crowd:
+        """The users: some of them answer late, some never."""
+        return Crowd(
+            Independent(len(self.chances), chances=[self.chances[name] for name in self.names]),
+            lose=0.15,
+            delay_seconds=0.3,
+            changes_at=self.rounds // 2 if self.changes else None,
+        )
+
+
+DEMONSTRATIONS = (
+    Demonstration(
+        "demo-bookshop",
+        {
+            "A Field Guide to Clouds": 0.35,
+            "Bread for Beginners": 0.7,
+            "Chess Endings": 0.15,
+            "Letters from the Sea": 0.5,
+            "Maps of the Old Town": 0.2,
+            "Night Trains of Europe": 0.8,
+            "One Pot, Forty Dinners": 0.6,
+            "Repairing Bicycles": 0.25,
+            "Short Walks": 0.45,
+            "The Clockmaker's Daughter": 0.4,
+            "Violins and Their Makers": 0.1,
+            "Winter Gardens": 0.3,
+        },
+        rounds=3_000,
+        rate=60.0,
+        changes=True,
+    ),
+    Demonstration(
+        "demo-apprentice",
+        {
+            "Applications": 0.2,
+            "Billing": 0.3,
+            "Getting started": 0.8,
+            "Release notes": 0.1,
+            "Status": 0.4,
+            "Upgrading": 0.6,
+        },
+        rounds=1_000,
+        rate=20.0,
+        mode="apprentice",
+    ),
+)
+
+
+def start_demo(url: str, stop: threading.Event, *, key: str | None = None) -> threading.Thread:
+    """Play the demonstrations in a thread of its own, if the service has no ranker, until a stop.
+
+    It plays the client, as everybody does, and whatever goes wrong with it ends it quietly.
+    """
+
+    def play() -> None:
+        with suppress(KeyholeError):
+            asyncio.run(_play_until(url, key, stop))
+
+    thread = threading.Thread(target=play, name="keyhole-demo", daemon=True)
+    thread.start()
+    return thread
+
+
+async def _play_until(url: str, key: str | None, stop: threading.Event) -> None:
+    async with keyhole.client.AsyncClient(url, key=key) as client:
+        playing = asyncio.ensure_future(play_demo(client))
+        while not playing.done() and not stop.is_set():
+            await asyncio.wait({playing}, timeout=_A_MOMENT)
+        playing.cancel()
+        with suppress(asyncio.CancelledError):
+            await playing
+
+
+async def play_demo(
+    client: "AsyncClient", demonstrations: tuple[Demonstration, ...] = DEMONSTRATIONS
+) -> None:
+    """Create the rankers and let their crowds come, unless there are rankers already."""
+    if not await _rankers_once_it_is_there(client):
+        await asyncio.gather(*(_play(client, each) for each in demonstrations))
+
+
+async def _rankers_once_it_is_there(client: "AsyncClient") -> list["RankerInfo"]:
+    """Return the rankers of a service that may still be compiling, which can take a minute."""
+    while True:
+        try:
+            return await client.rankers()
+        except keyhole.client.ServiceAway:
+            await asyncio.sleep(_A_MOMENT)
+
+
+async def _play(client: "AsyncClient", demo: Demonstration) -> None:
+    share = _APPRENTICE_SHARE if demo.mode == "apprentice" else None
+    info = await client.put_ranker(
+        demo.name, items=list(demo.chances), k=1, mode=demo.mode, apprentice_share=share,
+        wait_seconds=_WAIT_SECONDS, simulation=True, seed=0,
+    )  # fmt: skip
+    await Visits(client, info, demo.names, demo.crowd).play(demo.rounds, rate=demo.rate)

@@ -1,0 +1,108 @@
+"""The commands about access keys of the service."""
+
+import os
+from datetime import UTC, datetime
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keyhole.cli.endings import one_sentence
+from keyhole.cli.terminal import Json, escape, print_json, say, show_table
+from keyhole.errors import InvalidInput, LibraryMissing, shown
+
+if TYPE_CHECKING:
+    from keyhole.service.events import Key
+    from keyhole.service.store.base import Store
+
+keys_app = typer.Typer(
+    name="keys", help="Access keys of the service.", no_args_is_help=True, add_completion=False
+)
+
+Db = Annotated[str, typer.Option(help="The file that holds the log of the service.")]
+_DEFAULT_DB = "keyhole.db"
+
+
+def _service(module: str) -> Any:
+    """Return a module of the service, which may lack what it is built on."""
+    try:
+        return import_module(f"keyhole.service.{module}")
+    except ModuleNotFoundError as error:
+        raise LibraryMissing(f"The service needs {error.name}", "service") from None
+
+
+def _open(db: str) -> "Store":
+    """Return a log whose keys can change, beside a service that runs on it or without one."""
+    store: Store = _service("store").open_store(db, read_only=os.path.exists(db))
+    return store
+
+
+@keys_app.command("create")
+def create_command(
+    scope: Annotated[
+        list[str], typer.Option(help="What it may do: rank, feedback, read, admin; repeatable.")
+    ],
+    ranker: Annotated[
+        list[str], typer.Option(help="A ranker it may see, or * for all; repeatable.")
+    ],
+    db: Db = _DEFAULT_DB,
+    expires_days: Annotated[
+        int | None, typer.Option(help="Days after which it no longer works.")
+    ] = None,
+) -> None:
+    """Create a key, and print it: this once, as only its hash is kept."""
+    with one_sentence():
+        text, key = _service("keys").new_key(scope, ranker, expires_days=expires_days)
+        with _open(db) as store:
+            store.add_key(key)
+        say(text)
+
+
+@keys_app.command("list")
+def list_command(db: Db = _DEFAULT_DB, as_json: Json = False) -> None:
+    """List the keys: what they may do, never the keys themselves."""
+    with one_sentence():
+        with _open(db) as store:
+            keys = store.keys()
+        if as_json:
+            print_json([_record(key) for key in keys])
+            return
+        rows = [
+            (
+                key.prefix,
+                ", ".join(key.scopes),
+                escape(", ".join(key.rankers)),
+                _date(key.created_at),
+                "never" if key.expires_at is None else _date(key.expires_at),
+            )
+            for key in keys
+        ]
+        show_table("Access keys", ("prefix", "scopes", "rankers", "created", "expires"), rows)
+
+
+@keys_app.command("remove")
+def remove_command(
+    prefix: Annotated[str, typer.Argument(help="The part of a key between its underscores.")],
+    db: Db = _DEFAULT_DB,
+) -> None:
+    """Remove a key: within a second a running service no longer knows it."""
+    with one_sentence():
+        with _open(db) as store:
+            removed = store.remove_key(prefix)
+        if not removed:
+            raise InvalidInput(f"PREFIX must be that of a key, got {shown(prefix)}.")
+        say(f"Key {prefix} is removed.")
+
+
+def _record(key: "Key") -> dict[str, object]:
+    return {
+        "prefix": key.prefix,
+        "scopes": list(key.scopes),
+        "rankers": list(key.rankers),
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+    }
+
+
+def _date(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000.0, UTC):%Y-%m-%d}"

@@ -1,0 +1,275 @@
+"""The command that lets a crowd play the client of a service."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import Progress, TextColumn
+
+import keyhole
+from keyhole.cli.crowds import (
+    Crowd,
+    Seen,
+    Visits,
+    find_or_create,
+    judge,
+)
+from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.cli.terminal import ERR, Json, escape, parse_options, print_json, say, show_table
+from keyhole.errors import check_integer, check_number, check_seed
+from keyhole.lab.kinds.games import GameSpec, build_world
+
+if TYPE_CHECKING:
+    from keyhole.client import AsyncClient
+
+_OPTIONS = {
+    **{name: f"--{name}" for name in ("threshold", "grades", "missing", "lose", "delay")},
+    "delay_rounds": "--delay-rounds",
+    "url": "URL",
+}
+_LEAST_WAIT = 5.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be played: a crowd, the ranker that it meets, and how fast it comes."""
+
+    ranker: str
+    crowd: Crowd
+    asked: dict[str, Any]
+    """Items, measure and k of the ranker, as far as they were asked for."""
+    wait_seconds: float
+    rounds: int
+    rate: float | None
+    concurrency: int
+
+
+async def play_plan(
+    client: "AsyncClient", plan: Plan, watch: Callable[[Seen], None] | None, begun: list[Visits]
+) -> None:
+    """Find or create the ranker and play; ``begun`` has the visits even if they are cut short."""
+    info = await find_or_create(
+        client, plan.ranker, plan.crowd.world, plan.asked, plan.wait_seconds
+    )
+    names = plan.asked.get("items", info.request["items"])
+    begun.append(Visits(client, info, names, plan.crowd))
+    await begun[0].play(plan.rounds, rate=plan.rate, concurrency=plan.concurrency, watch=watch)
+
+
+def simulate_command(
+    url: Annotated[str, typer.Argument(help="Where the service is: http://localhost:8360.")],
+    ranker: Annotated[
+        str, typer.Option(help="The ranker of the service; created if it is not there.")
+    ] = "crowd",
+    items: Annotated[
+        str | None,
+        typer.Option(
+            help="Length of the list, or its names: tea,coffee,milk. Default: the world's."
+        ),
+    ] = None,
+    world: Annotated[
+        str,
+        typer.Option(
+            help="Where relevance comes from: a name of 'keyhole list', or a .csv file of people "
+            "by items whose header names the items."
+        ),
+    ] = "flips",
+    threshold: Annotated[
+        float | None, typer.Option(help="For a .csv: ratings of at least this are relevant.")
+    ] = None,
+    grades: Annotated[
+        int | None, typer.Option(help="For a .csv: cut ratings into grades 0 to this.")
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(help="For a .csv: people with a missing rating are an error, or drop."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="world.NAME=VALUE",
+            help="Any other option of the world, such as world.flip=0.2.",
+        ),
+    ] = None,
+    measure: Annotated[
+        str | None, typer.Option(help="How lists are judged. Default: DCG, or the ranker's own.")
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(help="Items whose relevance is told. Default: 1, or the ranker's own."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Users who come.")] = 10_000,
+    rate: Annotated[
+        float | None, typer.Option(help="Users per second. Default: as fast as they can.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(help="Users at once.")] = 1,
+    delay: Annotated[
+        float, typer.Option(help="Seconds by which feedback is late, on average.")
+    ] = 0.0,
+    delay_rounds: Annotated[
+        float, typer.Option(help="Rounds by which feedback is late, on average.")
+    ] = 0.0,
+    lose: Annotated[float, typer.Option(help="Share of the feedback that never arrives.")] = 0.0,
+    drift: Annotated[
+        float | None,
+        typer.Option(
+            help="After this share of the rounds, such as 0.5, another crowd comes, which likes "
+            "the first item as the last one was liked before, and so on."
+        ),
+    ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            help="Seconds that a new ranker waits for feedback. Default: four times the delay, but "
+            "at least 5."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="All about the users follows from it.")] = 0,
+    key: Annotated[
+        str | None,
+        typer.Option(envvar="KEYHOLE_KEY", help="An access key, if the service asks for one."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Let a crowd of simulated users play the client of a running service.
+
+    Every user is shown a list, and what they think of its first items is told to the service,
+    late or not at all if that is asked for. The ranker is created if it is not there. At the end
+    stands the average regret: what the best fixed list would have scored more for the same users;
+    and beside it that of a learner who is told everything at once.
+
+    A crowd of which a fifth never answers, on a list of 20, watched at http://localhost:8360:
+
+        keyhole simulate-users http://localhost:8360 --items 20 --lose 0.2 --delay-rounds 30
+
+    A hundred users per second whose taste changes half way:
+
+        keyhole simulate-users http://localhost:8360 --rate 100 --drift 0.5 --ranker changing
+
+    Your own people by items, a rating of 4 or more being relevant:
+
+        keyhole simulate-users http://localhost:8360 --world ratings.csv --threshold 4
+
+    The same seed brings the same users, whatever they are shown. Ctrl-C ends with what was seen.
+    """
+    with one_sentence(options=_OPTIONS):
+        options = parse_options(settings or [], owners=("world",))["world"]
+        for name, value in (("threshold", threshold), ("grades", grades), ("missing", missing)):
+            if value is not None:
+                options[name] = value
+        check_integer(rounds, "--rounds", at_least=1)
+        n_items, names = _items_of(items)
+        people, _ = build_world(GameSpec(world=world, items=n_items, world_options=options))
+        if people.length is not None:
+            check_integer(rounds, "--rounds", at_least=1, at_most=people.length)
+        change = None
+        if drift is not None:
+            change = int(check_number(drift, "--drift", at_least=0.0, at_most=1.0) * rounds)
+        crowd = Crowd(people, check_seed(seed), lose, delay_rounds, delay, change)
+        asked = {"items": names or people.item_names, "measure": measure, "k": top}
+        plan = Plan(
+            ranker,
+            crowd,
+            {name: value for name, value in asked.items() if value is not None},
+            max(_LEAST_WAIT, 4 * delay) if wait is None else wait,
+            rounds,
+            None if rate is None else check_number(rate, "--rate", above=0.0),
+            check_integer(concurrency, "--concurrency", at_least=1, at_most=1_000),
+        )
+        _play(keyhole.client.AsyncClient(url, key=key, retries=6), plan, as_json)
+
+
+def _items_of(text: str | None) -> tuple[int | None, list[str] | None]:
+    """Return the length of the list that ``--items`` asks for, and its names if it has them.
+
+    Examples
+    --------
+    >>> _items_of("20"), _items_of("tea, milk"), _items_of(None)
+    ((20, None), (2, ['tea', 'milk']), (None, None))
+    """
+    if text is None or text.isdecimal():
+        return (None if text is None else int(text)), None
+    names = [name.strip() for name in text.split(",")]
+    return len(names), names
+
+
+def _play(client: "AsyncClient", plan: Plan, as_json: bool) -> None:
+    """Play, and say what was seen, whatever cut it short."""
+    begun: list[Visits] = []
+    ended: BaseException | None = None
+
+    async def play_and_close(watch: Callable[[Seen], None]) -> None:
+        async with client:
+            await play_plan(client, plan, watch, begun)
+
+    with _progress(plan.rounds, quiet=as_json) as watch:
+        try:
+            asyncio.run(play_and_close(watch))
+        except BaseException as error:
+            ended = error
+    if not begun or not begun[0].seen.scores:
+        if ended is not None:
+            raise ended
+        return
+    record = {
+        **judge(begun[0].seen, begun[0].measure, plan.crowd.seed),
+        "ranker": plan.ranker,
+        "world": plan.crowd.world.spec,
+        "seed": plan.crowd.seed,
+    }
+    if as_json:
+        print_json(record)
+    else:
+        _print_table(record)
+    if isinstance(ended, KeyboardInterrupt):
+        say(f"Interrupted after {record['rounds']} rounds.", console=ERR)
+        raise SystemExit(int(ExitCode.INTERRUPTED))
+    if ended is not None:
+        raise ended
+
+
+@contextmanager
+def _progress(rounds: int, quiet: bool) -> Iterator[Callable[[Seen], None]]:
+    """Show a line on a terminal: rounds, how fast they are, and how relevant what is shown is."""
+    line = TextColumn(
+        "{task.completed:.0f} of {task.total} rounds, {task.fields[speed]:.0f} per second, "
+        "mean relevance {task.fields[relevance]:.3f}"
+    )
+    with Progress(line, console=ERR, disable=quiet or not ERR.is_terminal) as bar:
+        task = bar.add_task("", total=rounds, speed=0.0, relevance=0.0)
+
+        def watch(seen: Seen) -> None:
+            n_rounds = len(seen.scores)
+            speed = n_rounds / seen.seconds if seen.seconds else 0.0
+            bar.update(task, completed=n_rounds, speed=speed, relevance=seen.mean_relevance)
+
+        yield watch
+
+
+def _number(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.4f}"
+
+
+def _print_table(record: dict[str, Any]) -> None:
+    informed, best = record["full_information"], record["best_fixed_score"]
+    rows = [
+        (f"{record['ranker']}, served", _number(record["average_regret"]),
+         _number(record["average_score"])),
+        (f"{informed['ranker']}, told everything", _number(informed["average_regret"]),
+         _number(informed["average_score"])),
+        ("best fixed list", _number(None if best is None else 0.0), _number(best)),
+    ]  # fmt: skip
+    show_table(
+        escape(f"{record['measure']}, {record['rounds']} rounds"),
+        ("", "average regret>", "average score>"),
+        [(escape(first), *rest) for first, *rest in rows],
+    )
+    told = ", ".join(f"{count} {name}" for name, count in record["feedback"].items())
+    speed = record["rounds_per_second"] or 0.0
+    say(f"Feedback: {told}. {speed:.0f} rounds per second.")
+    for note in record["notes"]:
+        say(f"Note: {note}.")

@@ -1,0 +1,39 @@
+"""What the list of rankers shows: one row each, with a small line of its score."""
+
+from typing import Any
+
+from keyhole.service.dashboard.figures import polyline, smoothed
+from keyhole.service.dashboard.numbers import count, value
+from keyhole.service.dashboard.ranker_page import MODES
+
+
+def index_page(summaries: list[dict[str, Any]], root: str) -> dict[str, Any]:
+    """Return what the list of rankers shows: texts, flags and rows, as a ranker's page does."""
+    n = len(summaries)
+    return {
+        "texts": {"live": f"{count(n)} {'ranker' if n == 1 else 'rankers'}"},
+        "flags": {"some": n > 0, "none": n == 0},
+        "rows": {"rankers": [_row(summary, root) for summary in summaries]},
+    }
+
+
+def _row(summary: dict[str, Any], root: str) -> dict[str, str]:
+    series = summary["series"]
+    smooth = smoothed(series["score"])
+    scores = [score for score in smooth if score is not None]
+    so_far = "No score yet"
+    if scores:
+        so_far = f"Score over the rounds, from {value(scores[0])} to {value(scores[-1])}"
+    return {
+        "name": summary["name"],
+        "address": f"{root}/rankers/{summary['name']}",
+        "ranker": summary["ranker"],
+        "mode": summary["mode"],
+        "mode_says": MODES[summary["mode"]],
+        "measure": summary["measure"],
+        "rounds": count(summary["round"]),
+        "waiting": count(summary["counts"]["waiting"]),
+        "score": value(scores[-1] if scores else None),
+        "so_far": so_far,
+        "sparkline": polyline(series["round"], smooth, width=100, height=20),
+    }

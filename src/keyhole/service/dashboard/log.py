@@ -1,0 +1,127 @@
+"""The event log for people: newest first, page by page, each event in a few words."""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+from keyhole.service.dashboard.event_page import LEARNED, STATUS
+from keyhole.service.dashboard.numbers import count, instant, moment
+from keyhole.service.events import (
+    Activated,
+    Answered,
+    Config,
+    Event,
+    Expired,
+    Kind,
+    Ranked,
+    Rebased,
+    body_of,
+)
+from keyhole.service.store.base import Store
+
+PAGE_SIZE = 50
+_CHUNK = 500
+_MOST_SCANNED = 10_000
+"""Events that are looked through for one page: a rare kind goes on with the next page."""
+_FEW_NAMES = 3
+
+KINDS: dict[Kind, str] = {
+    "config": "created or changed",
+    "rank": "a list was shown",
+    "feedback": "it was told what came of it",
+    "activate": "a deferred list was shown after all",
+    "expire": "feedback is no longer waited for",
+    "rebase": "a newer algorithm took over",
+}
+
+NamesOf = Callable[[Ranked], tuple[str, ...]]
+
+
+def log_page(
+    store: Store, ranker: str, kind: str | None, before: int | None
+) -> tuple[list[Event], int | None]:
+    """Return the newest events before a number, and where older ones may be, if any are.
+
+    Parameters
+    ----------
+    kind
+        The kind of event that is wanted; None for all.
+    before
+        The events returned have a smaller number; None: from the newest on.
+    """
+    newest = store.last(ranker)
+    end = 0 if newest is None else newest.seq
+    top = end if before is None else min(before - 1, end)
+    oldest_scanned = max(top - _MOST_SCANNED, 0)
+    found: list[Event] = []
+    while top > oldest_scanned:
+        start = max(top - _CHUNK, oldest_scanned)
+        chunk = list(store.events(ranker, after=start, limit=top - start))
+        for event in reversed(chunk):
+            if kind is None or event.kind == kind:
+                found.append(event)
+                if len(found) == PAGE_SIZE:
+                    return found, event.seq if event.seq > 1 else None
+        top = start
+    return found, top + 1 if top > 0 else None
+
+
+def event_row(event: Event, names_of: NamesOf) -> dict[str, Any]:
+    """Return an event as a row of the log."""
+    return {
+        "seq": event.seq,
+        "at": instant(event.at).isoformat(timespec="milliseconds"),
+        "time": moment(event.at),
+        "kind": event.kind,
+        "key": event.key,
+        "what": _WHAT[event.kind](body_of(event), names_of),
+    }
+
+
+def event_address(root: str, ranker: str, key: str) -> str:
+    """Return the address of an impression's page; an id may hold any character."""
+    return f"{root}/rankers/{quote(ranker, safe='')}/events/{quote(key, safe='')}"
+
+
+def _config(body: Config, names_of: NamesOf) -> str:
+    n = "lists of the caller" if body.catalogue is None else f"{count(len(body.catalogue))} items"
+    return f"{body.spec.get('name', 'ranker')}, {body.mode}, {body.measure}, top {body.k}, {n}"
+
+
+def _rank(body: Ranked, names_of: NamesOf) -> str:
+    names = names_of(body)
+    few = ", ".join(names[index] for index in body.ranking[:_FEW_NAMES])
+    rest = len(body.ranking) - _FEW_NAMES
+    more = f" and {count(rest)} more" if rest > 0 else ""
+    why = "exploring" if body.explored else "not exploring"
+    return f"Round {count(body.round)}, {why}: {few}{more}"
+
+
+def _feedback(body: Answered, names_of: NamesOf) -> str:
+    seen = ", ".join(f"{number:g}" for number in body.relevance[:_FEW_NAMES])
+    more = " …" if len(body.relevance) > _FEW_NAMES else ""
+    said = f"relevance {seen}{more}" if body.status == "observed" else STATUS[body.status]
+    return f"{said}; {LEARNED[body.learned]}"
+
+
+def _expire(body: Expired, names_of: NamesOf) -> str:
+    n = len(body.seqs)
+    return f"{count(n)} {'list' if n == 1 else 'lists'} no longer waited for"
+
+
+def _activate(body: Activated, names_of: NamesOf) -> str:
+    return "Shown after all: feedback is waited for from now on"
+
+
+def _rebase(body: Rebased, names_of: NamesOf) -> str:
+    return "The whole state was written down for a newer algorithm to go on from"
+
+
+_WHAT: dict[Kind, Callable[[Any, NamesOf], str]] = {
+    "config": _config,
+    "rank": _rank,
+    "feedback": _feedback,
+    "activate": _activate,
+    "expire": _expire,
+    "rebase": _rebase,
+}

@@ -1,0 +1,326 @@
+"""What a ranker's page shows: its summary put into words, rows and lines.
+
+The template draws a page from it and the script redraws parts of the page from it, so that a number
+is put into words in one place only.
+"""
+
+from typing import Any
+
+from keyhole.service.dashboard.figures import ceiling, chart, smoothed, thinned
+from keyhole.service.dashboard.numbers import (
+    NONE,
+    count,
+    duration,
+    interval,
+    percent,
+    signed,
+    value,
+)
+
+Summary = dict[str, Any]
+Row = dict[str, Any]
+
+MAX_ITEM_ROWS = 50
+MAX_SERIES_ROWS = 16
+
+MODES = {
+    "online": "shows its own lists and learns from them",
+    "apprentice": "shows the caller's list and learns beside it",
+    "frozen": "shows what it knows and learns no more",
+}
+_DIFFERS = {
+    "online": "it explored, or has learnt since",
+    "apprentice": "the list shown was the caller's",
+    "frozen": "the items have changed since",
+}
+_COUNTS = (
+    ("observed", "Answered", "Feedback told the relevance of the first items."),
+    ("none", "Seen, nothing liked", "The list was seen and nothing on it was of use: all zeros."),
+    ("not_shown", "Never shown", "The caller took the list back: nobody saw it."),
+    ("late", "Came too late", "Kept for evaluations; the ranker had stopped waiting for it."),
+    ("expired", "Never answered", "No feedback in time; the ranker no longer waits."),
+    ("waiting", "Still waiting", "Shown, and feedback may yet come."),
+)
+
+
+def ranker_page(summary: Summary) -> dict[str, Any]:
+    """Return what the page of a ranker shows: texts, flags, rows of tables, and charts."""
+    summary = {**summary, "series": _smoothed(summary["series"])}
+    items = item_rows(summary["items"] or [], summary["counts"]["ranks"])
+    ranking = ranking_rows(summary)
+    apprentice = apprentice_rows(summary["apprentice"])
+    return {
+        "texts": _texts(summary, ranking, len(summary["items"] or [])),
+        "flags": _flags(summary, items, ranking),
+        "rows": {
+            "facts": facts(summary),
+            "items": items[:MAX_ITEM_ROWS],
+            "ranking": ranking[:MAX_ITEM_ROWS],
+            "counts": count_rows(summary["counts"]),
+            "alarms": alarm_rows(summary["alarms"]),
+            "apprentice": apprentice,
+            "warnings": [{"text": sentence} for sentence in summary["warnings"]],
+            "series": series_rows(summary),
+        },
+        "charts": charts(summary),
+    }
+
+
+def facts(summary: Summary) -> list[Row]:
+    """Return the numbers at the head of the page, each with what it means."""
+    delay = summary["delay_seconds"] or {}
+    series = summary["series"]
+    rows = [
+        (
+            "Rounds",
+            count(summary["round"]),
+            f"{count(summary['counts']['waiting'])} waiting for feedback",
+            "Lists shown so far.",
+        ),
+        (
+            "Score",
+            value(_last(series["score"])),
+            "mean relevance",
+            "The mean relevance that feedback told of the first items, over the last rounds.",
+        ),
+        (
+            "Exploring",
+            percent(summary["exploration_share"]),
+            "of rounds",
+            "The share of the last rounds in which the list was chosen to learn.",
+        ),
+        (
+            "Answered",
+            percent(summary["answer_rate"]),
+            "of lists",
+            "The share of lists no longer waited for on which feedback came in time.",
+        ),
+        (
+            "Delay",
+            duration(delay.get("median")),
+            f"9 of 10 within {duration(delay['p90'])}" if delay else "median",
+            "How long feedback took from the list to the answer: the median.",
+        ),
+    ]
+    if series["regret"] is not None:
+        rows.insert(
+            2,
+            (
+                "Regret per round",
+                value(_last(series["regret"])),
+                f"full information: {value(_last(series['full_information'] or []))}",
+                f"What was lost in {summary['measure']} against the best fixed list;"
+                " known because this is a simulation.",
+            ),
+        )
+    return [
+        {"label": label, "text": text, "note": note, "why": why} for label, text, note, why in rows
+    ]
+
+
+def item_rows(items: list[Row], ranks: int) -> list[Row]:
+    """Return the items, the best first and the never observed last, with the ends of their bars."""
+    top = item_scale(items)
+    known = sorted((i for i in items if i["mean"] is not None), key=lambda i: -i["mean"])
+    unknown = [item for item in items if item["mean"] is None]
+    rows = []
+    for item in [*known, *unknown]:
+        low, mean, high = (
+            round(100.0 * min(max(number, 0.0), top) / top, 2) if number is not None else None
+            for number in (item["low"], item["mean"], item["high"])
+        )
+        rows.append(
+            {
+                "name": item["name"],
+                "text": value(item["mean"]) if item["mean"] is not None else "unseen",
+                "interval": interval(item["low"], item["high"]),
+                "observed": count(item["observed"]),
+                "shown_top": percent(item["shown_top"] / max(ranks, 1)),
+                "seen": item["mean"] is not None,
+                "bar_mean": mean or 0.0,
+                "bar_low": low or 0.0,
+                "bar_high": 100.0 if high is None else high,
+            }
+        )
+    return rows
+
+
+def item_scale(items: list[Row]) -> float:
+    """Return where the scale of the bars ends."""
+    ends = [n for item in items for n in (item["mean"], item["high"]) if n is not None]
+    return ceiling(max(ends, default=1.0))
+
+
+def ranking_rows(summary: Summary) -> list[Row]:
+    """Return the list shown last beside the list without exploring, position by position."""
+    shows, best = summary["shows"] or [], summary["best"] or []
+    return [
+        {
+            "position": str(i + 1),
+            "shown": shows[i] if i < len(shows) else NONE,
+            "best": best[i] if i < len(best) else NONE,
+            "differs": i < len(shows) and i < len(best) and shows[i] != best[i],
+            "revealed": i < summary["k"],
+        }
+        for i in range(max(len(shows), len(best)))
+    ]
+
+
+def count_rows(counts: dict[str, int]) -> list[Row]:
+    """Return what became of the lists shown."""
+    ranks = max(counts["ranks"], 1)
+    return [
+        {
+            "label": label,
+            "text": count(counts[key]),
+            "share": percent(counts[key] / ranks),
+            "bar": round(min(100.0 * counts[key] / ranks, 100.0), 2),
+            "why": why,
+        }
+        for key, label, why in _COUNTS
+    ]
+
+
+def alarm_rows(alarms: list[Row]) -> list[Row]:
+    """Return the alarms of the change test, the newest first."""
+    return [
+        {"text": f"Round {count(alarm['round'])}", "note": f"event {count(alarm['seq'])}"}
+        for alarm in reversed(alarms[-10:])
+    ]
+
+
+def apprentice_rows(apprentice: Row | None) -> list[Row]:
+    """Return the caller's list, the apprentice's own and their difference, with intervals."""
+    if apprentice is None:
+        return []
+    named = (
+        ("The caller's list", "baseline", value),
+        ("The apprentice's own", "own", value),
+        ("Difference", "difference", signed),
+    )
+    return [
+        {
+            "label": label,
+            "text": shown(apprentice[key]["value"]),
+            "interval": interval(apprentice[key]["low"], apprentice[key]["high"]),
+            "n": count(apprentice[key].get("n")),
+        }
+        for label, key, shown in named
+    ]
+
+
+def series_rows(summary: Summary) -> list[Row]:
+    """Return the lines of the charts as a table with few rows, the newest first."""
+    series = summary["series"]
+    rounds = series["round"]
+
+    def text(name: str, i: int) -> str:
+        return NONE if series[name] is None else value(series[name][i])
+
+    return [
+        {
+            "round": count(rounds[i]),
+            "score": text("score", i),
+            "exploration": NONE
+            if series["exploration"] is None
+            else percent(series["exploration"][i]),
+            "regret": text("regret", i),
+            "full_information": text("full_information", i),
+        }
+        for i in reversed(thinned(len(rounds), MAX_SERIES_ROWS))
+    ]
+
+
+def charts(summary: Summary) -> dict[str, Any]:
+    """Return the charts over the rounds."""
+    series = summary["series"]
+    marks = [alarm["round"] for alarm in summary["alarms"]]
+    drawn = {"score": chart(series["round"], {"score": series["score"]}, marks)}
+    if summary["simulation"]:
+        unknown = [None] * len(series["round"])
+        lines = {name: series[name] or unknown for name in ("regret", "full_information")}
+        drawn["regret"] = chart(series["round"], lines, marks)
+    drawn["exploration"] = chart(series["round"], {"exploration": series["exploration"]}, marks)
+    return drawn
+
+
+def _smoothed(series: dict[str, Any]) -> dict[str, Any]:
+    """Return the lines of the charts as they are drawn: shares and scores as moving means."""
+    return {**series, **{name: smoothed(series[name]) for name in ("score", "exploration")}}
+
+
+def _last(line: list[float | None]) -> float | None:
+    """Return the last number of a line that is known."""
+    return next((number for number in reversed(line) if number is not None), None)
+
+
+def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]:
+    """Return the single texts of the page by their names."""
+    series = summary["series"]
+    differs, mode = sum(row["differs"] for row in ranking), summary["mode"]
+    score, regret = _last(series["score"]), _last(series["regret"] or [])
+    n_alarms = len(summary["alarms"])
+    return {
+        "live": f"Round {count(summary['round'])}, event {count(summary['seq'])}",
+        "seq": count(summary["seq"]),
+        "version": count(summary["version"]),
+        "sha256": summary["sha256"],
+        "scale_end": f"{item_scale(summary['items'] or []):g}",
+        "items_left_out": (
+            f"{count(n_items - MAX_ITEM_ROWS)} more items are in the JSON of this page."
+            if n_items > MAX_ITEM_ROWS
+            else ""
+        ),
+        "ranking_says": (
+            "The list shown last is the one it believes best."
+            if differs == 0
+            else f"{count(differs)} of {count(len(ranking))} positions differ: {_DIFFERS[mode]}."
+        ),
+        "score_label": f"Line chart: mean relevance of the top {summary['k']}"
+        f" over {count(summary['round'])} rounds, now {value(score)};"
+        f" {count(n_alarms)} alarms of the change test.",
+        "regret_label": "Line chart: regret per round over the rounds,"
+        f" now {value(regret)}; with full information it would be"
+        f" {value(_last(series['full_information'] or []))}.",
+        "regret_says": (
+            "Below zero: it followed a change of the crowd, which no fixed list can."
+            if regret is not None and regret < 0.0
+            else ""
+        ),
+        "exploration_label": "Line chart: share of rounds that explore,"
+        f" now {percent(summary['exploration_share'])}.",
+        "apprentice_says": _apprentice_sentence(summary["apprentice"]),
+    }
+
+
+def _apprentice_sentence(apprentice: Row | None) -> str:
+    if apprentice is None:
+        return ""
+    if apprentice["better"]:
+        return "The apprentice would do better: the whole interval of the difference speaks for it."
+    return "Not decided yet: the interval of the difference holds zero, or speaks for the caller."
+
+
+def _flags(summary: Summary, items: list[Row], ranking: list[Row]) -> dict[str, bool]:
+    """Return which parts of the page are shown."""
+    begun = summary["round"] > 0
+    drawn = len(summary["series"]["round"]) > 1
+    return {
+        "fixed": summary["items"] is not None,
+        "queries": summary["items"] is None,
+        "items_left_out": len(items) > MAX_ITEM_ROWS,
+        "begun": begun,
+        "not_begun": not begun,
+        "ranking": bool(ranking),
+        "no_ranking": not ranking,
+        "differs": any(row["differs"] for row in ranking),
+        "drawn": drawn,
+        "not_drawn": not drawn,
+        "regret": drawn and summary["series"]["regret"] is not None,
+        "no_regret": not drawn or summary["series"]["regret"] is None,
+        "alarms": bool(summary["alarms"]),
+        "no_alarms": not summary["alarms"],
+        "apprentice": summary["apprentice"] is not None,
+        "warnings": bool(summary["warnings"]),
+        "verdict": summary["verdict"] is not None,
+    }

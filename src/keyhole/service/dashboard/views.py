@@ -1,0 +1,301 @@
+"""The views of the dashboard: who asks for what, and which page answers it."""
+
+import asyncio
+import json
+import shlex
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import wraps
+from typing import Any, Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from keyhole.errors import InvalidInput, KeyholeError
+from keyhole.service.commands import EvaluationRequest
+from keyhole.service.dashboard.evaluate_page import (
+    BASELINES,
+    BOUNDS,
+    POLICIES,
+    blank_form,
+    read_form,
+    request_of,
+    result_page,
+)
+from keyhole.service.dashboard.event_page import MAX_ROWS, event_pairs, event_rows
+from keyhole.service.dashboard.index_page import index_page
+from keyhole.service.dashboard.log import KINDS, event_address, event_row, log_page
+from keyhole.service.dashboard.pages import error_page, html, plain, root_of, with_query
+from keyhole.service.dashboard.ranker_page import MODES, ranker_page
+from keyhole.service.dashboard.stream import messages
+from keyhole.service.desk import Desk
+from keyhole.service.errors import NotFound, StoreError
+from keyhole.service.evaluations import evaluate
+from keyhole.service.live import LiveRanker
+from keyhole.service.summary import event_page
+from keyhole.service.summary import summary as summary_of
+
+_JSON = ".json"
+View = Callable[[Request], Awaitable[Response]]
+
+
+def wants_json(request: Request) -> bool:
+    """Return whether the JSON twin of a page is asked for."""
+    return request.url.path.endswith(_JSON)
+
+
+def page_of_errors(view: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+    """Answer mistakes with a page where a page was asked for; the JSON's are answered outside."""
+
+    @wraps(view)
+    async def guarded(self: "Dashboard", request: Request) -> Response:
+        try:
+            return await view(self, request)
+        except KeyholeError as error:
+            if wants_json(request):
+                raise
+            return error_page(request, _status_of(error), str(error))
+
+    return guarded
+
+
+def _status_of(error: KeyholeError) -> int:
+    if isinstance(error, NotFound):
+        return 404
+    return 503 if isinstance(error, StoreError) else 422
+
+
+class Settings(Protocol):
+    """What the dashboard wants to know of how the service is set up."""
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """How often a live stream says that it is alive."""
+
+
+class Dashboard:
+    """All pages over one desk."""
+
+    def __init__(self, desk: Desk, settings: Settings) -> None:
+        self.desk = desk
+        self.settings = settings
+        self._judging = asyncio.Semaphore(1)
+
+    # ------------------------------------------------------------------- all rankers
+
+    @page_of_errors
+    async def index(self, request: Request) -> Response:
+        """Show all rankers, or how to make the first."""
+        names = [name for name in sorted(self.desk.engine.rankers) if _sees(request, name)]
+        summaries = [summary_of(self.desk.engine.ranker(name)) for name in names]
+        page = index_page(summaries, root_of(request))
+        if wants_json(request):
+            return plain({"rankers": summaries, "page": page})
+        needs_key = bool(await run_in_threadpool(self.desk.store.keys))
+        data = {
+            "page": page,
+            "needs_key": needs_key,
+            "commands": _first_commands(_base(request), needs_key),
+            "twin": f"{root_of(request)}/index.json",
+        }
+        return html(request, "index.html", data)
+
+    # ------------------------------------------------------------------- one ranker
+
+    @page_of_errors
+    async def ranker(self, request: Request) -> Response:
+        """Show what a ranker knows, shows and has gone through."""
+        live, is_json = self._live(request, request.path_params["ranker"])
+        summary = summary_of(live)
+        page = ranker_page(summary)
+        if is_json:
+            return plain({"summary": summary, "page": page})
+        needs_key = bool(await run_in_threadpool(self.desk.store.keys))
+        data = {
+            "name": live.name,
+            "here": "overview",
+            "summary": summary,
+            "page": page,
+            "mode_says": MODES[summary["mode"]],
+            "verdict": _pairs(summary["verdict"] or {}),
+            "commands": _next_commands(_base(request), live.name, summary["k"], needs_key),
+            "beat": self.settings.heartbeat_seconds,
+            "twin": f"{root_of(request)}/rankers/{live.name}{_JSON}",
+        }
+        return html(request, "ranker.html", data)
+
+    @page_of_errors
+    async def stream(self, request: Request) -> Response:
+        """Say whenever something happens to a ranker, for its page to be read again."""
+        live, _ = self._live(request, request.path_params["ranker"])
+        happenings: AsyncIterator[dict[str, Any]] = self.desk.subscribe(live.name)
+        return StreamingResponse(
+            messages(happenings, self.settings.heartbeat_seconds),
+            media_type="text/event-stream",
+            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+        )
+
+    # ------------------------------------------------------------------- its log
+
+    @page_of_errors
+    async def events(self, request: Request) -> Response:
+        """Show the log of a ranker, newest first."""
+        live, _ = self._live(request, request.path_params["ranker"])
+        kind = request.query_params.get("kind") or None
+        if kind is not None and kind not in KINDS:
+            raise NotFound(f"The kind of an event must be one of {', '.join(KINDS)}.")
+        before = _number(request.query_params.get("before"))
+        found, older = await run_in_threadpool(log_page, self.desk.store, live.name, kind, before)
+        rows = [event_row(event, live.names_of) for event in found]
+        if wants_json(request):
+            return plain({"ranker": live.name, "kind": kind, "events": rows, "older": older})
+        root = root_of(request)
+        path = f"{root}/rankers/{live.name}/events"
+        for row in rows:
+            key = row["key"]
+            row["address"] = None if key is None else event_address(root, live.name, key)
+        data = {
+            "name": live.name,
+            "here": "events",
+            "kind": kind,
+            "kinds": list(KINDS.items()),
+            "events": rows,
+            "older": None if older is None else with_query(path, kind=kind, before=older),
+            "newest": None if before is None else with_query(path, kind=kind),
+            "twin": with_query(path + _JSON, kind=kind, before=before),
+        }
+        return html(request, "events.html", data)
+
+    @page_of_errors
+    async def event(self, request: Request) -> Response:
+        """Show one impression: the list, what came back, and why that list was shown."""
+        live, _ = self._live(request, request.path_params["ranker"])
+        event_id: str = request.path_params["event"]
+        try:
+            page, is_json = event_page(live, event_id), False
+        except NotFound:
+            if not event_id.endswith(_JSON):
+                raise
+            page, is_json = event_page(live, event_id.removesuffix(_JSON)), True
+        if is_json:
+            return plain(page)
+        rows = event_rows(page)
+        data = {
+            "name": live.name,
+            "here": "events",
+            "event": page,
+            "rows": rows[:MAX_ROWS],
+            "left_out": max(len(rows) - MAX_ROWS, 0),
+            "pairs": event_pairs(page),
+            "twin": event_address(root_of(request), live.name, event_id) + _JSON,
+        }
+        return html(request, "event.html", data)
+
+    # ------------------------------------------------------------------- another policy on it
+
+    @page_of_errors
+    async def evaluate(self, request: Request) -> Response:
+        """Show a form, and once it is sent what another policy would have earned."""
+        live, _ = self._live(request, request.path_params["ranker"])
+        is_fixed = live.config.catalogue is not None
+        best = tuple(str(name) for name in live.learner.best()) if is_fixed else ()
+        form, result, error = blank_form(list(best)), None, None
+        if request.method == "POST":
+            try:
+                form = read_form(await request.body(), form)
+                result = await self._judge(live, best, request_of(form))
+            except InvalidInput as wrong:
+                if wants_json(request):
+                    raise
+                error = str(wrong)
+        if wants_json(request):
+            return plain({"ranker": live.name, "form": form, "result": result})
+        data = {
+            "name": live.name,
+            "here": "evaluate",
+            "fixed": is_fixed,
+            "measure": live.config.measure,
+            "form": form,
+            "result": None if result is None else result_page(result),
+            "error": error,
+            "policies": list(POLICIES.items()),
+            "baselines": list(BASELINES.items()),
+            "bounds": list(BOUNDS.items()),
+            "twin": f"{root_of(request)}/rankers/{live.name}/evaluate{_JSON}",
+        }
+        return html(request, "evaluate.html", data, status=200 if error is None else 422)
+
+    async def _judge(
+        self, live: LiveRanker, best: tuple[str, ...], asked: EvaluationRequest
+    ) -> dict[str, Any]:
+        """Judge a policy in a thread, one at a time: it reads the whole log."""
+        async with self._judging:
+            return await run_in_threadpool(
+                evaluate, self.desk.store, live.name, live.config, best, asked
+            )
+
+    # ------------------------------------------------------------------- what they share
+
+    def _live(self, request: Request, name: str) -> tuple[LiveRanker, bool]:
+        """Return a ranker, and whether the JSON of its page is asked for.
+
+        A ranker whose own name ends in ``.json`` comes first.
+        """
+        rankers = self.desk.engine.rankers
+        if name not in rankers and name.endswith(_JSON):
+            stem = name.removesuffix(_JSON)
+            return (self._live(request, stem)[0], True)
+        if name not in rankers or not _sees(request, name):
+            raise NotFound(f"There is no ranker {name!r}.")
+        return rankers[name], False
+
+
+def _sees(request: Request, name: str) -> bool:
+    """Return whether whoever asks may see a ranker; outside of the service everybody may."""
+    access = getattr(request.state, "access", None)
+    return access is None or bool(access.sees(name))
+
+
+def _number(text: str | None) -> int | None:
+    """Return the number of an event in a query; what is none is left out."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _base(request: Request) -> str:
+    return str(request.base_url).rstrip("/")
+
+
+def _curl(method: str, address: str, body: dict[str, Any], needs_key: bool) -> str:
+    """Return a command that works in a shell, whatever the names in it."""
+    key = """ -H "authorization: Bearer $KEYHOLE_KEY\"""" if needs_key else ""
+    return (
+        f"curl -X {method} {shlex.quote(address)}{key} \\\n"
+        f"  -H 'content-type: application/json' -d {shlex.quote(json.dumps(body))}"
+    )
+
+
+def _first_commands(base: str, needs_key: bool) -> str:
+    """Return commands that make a ranker, ask it for a list, and tell it what came of it."""
+    make = {"items": ["news", "sport", "weather", "puzzle"], "k": 1}
+    address = f"{base}/v1/rankers/front-page"
+    return f"{_curl('PUT', address, make, needs_key)}\n{_show_and_tell(address, 1, needs_key)}"
+
+
+def _next_commands(base: str, name: str, k: int, needs_key: bool) -> str:
+    """Return commands that ask a ranker for a list, and tell it what came of it."""
+    return _show_and_tell(f"{base}/v1/rankers/{name}", k, needs_key)
+
+
+def _show_and_tell(address: str, k: int, needs_key: bool) -> str:
+    told = {"relevance": [1] + [0] * (k - 1)}
+    rank = _curl("POST", f"{address}/rank", {"event_id": "first"}, needs_key)
+    return f"{rank}\n{_curl('PUT', f'{address}/events/first/feedback', told, needs_key)}"
+
+
+def _pairs(verdict: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return what the oracle says as words and plain values."""
+    return [
+        (key.replace("_", " "), str(said))
+        for key, said in verdict.items()
+        if isinstance(said, str | int | float) and not isinstance(said, bool)
+    ]

@@ -1,0 +1,160 @@
+"""The hot endpoints: show a list, learn from what was seen of it."""
+
+import asyncio
+
+import msgspec
+
+from keyhole.errors import InvalidInput, shown
+from keyhole.service.commands import (
+    Activate,
+    EventId,
+    FeedbackReply,
+    FeedbackRequest,
+    GiveFeedback,
+    IdempotencyKey,
+    Rank,
+    RankReply,
+    RankRequest,
+)
+from keyhole.service.desk import Desk
+from keyhole.service.events import Learned
+from keyhole.service.http.call import NDJSON_TYPES, Call, decode
+from keyhole.service.http.operations import Operation, Parameter, Reply
+from keyhole.service.http.problems import problem_of
+from keyhole.service.http.wire import JSON, Answer, encode
+from keyhole.service.logs import logger
+
+MAX_LINES = 1_000
+
+
+class FeedbackLine(FeedbackRequest, frozen=True, kw_only=True):
+    """A line of a batch: feedback, and the list that it is about."""
+
+    event_id: EventId
+
+
+class LineReply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of a line of a batch: the status that a request of its own would have had."""
+
+    line: int
+    """From 1, as it was sent; empty lines have no reply."""
+    status: int
+    event_id: str | None = None
+    learned: Learned | None = None
+    seq: int | None = None
+    type: str | None = None
+    """The type of the problem."""
+    detail: str | None = None
+
+
+_rank_request = msgspec.json.Decoder(RankRequest)
+_feedback_request = msgspec.json.Decoder(FeedbackRequest)
+_feedback_line = msgspec.json.Decoder(FeedbackLine)
+_NDJSON = ((b"content-type", NDJSON_TYPES[0]),)
+
+
+async def rank(call: Call) -> Answer:
+    """Show a list."""
+    request = await call.decode(_rank_request, b"{}")
+    key = call.headers.get(b"idempotency-key")
+    idem = None if key is None else _idempotency_key(key)
+    reply = await call.service.desk.submit(Rank(call.params[0], request, idem))
+    return Answer(201, encode(reply), JSON)
+
+
+async def give_feedback(call: Call) -> Answer:
+    """Learn from what was seen of a list."""
+    request = await call.decode(_feedback_request)
+    ranker, event_id = call.params
+    reply: FeedbackReply = await call.service.desk.submit(GiveFeedback(ranker, event_id, request))
+    return Answer(201 if reply.created else 200, encode(reply), JSON)
+
+
+async def activate(call: Call) -> Answer:
+    """Begin to wait for the feedback of a deferred list."""
+    if await call.body((b"application/json",)) not in (b"", b"{}"):
+        raise InvalidInput("An activation must have an empty body.")
+    await call.service.desk.submit(Activate(*call.params))
+    return Answer(204)
+
+
+async def give_feedback_batch(call: Call) -> Answer:
+    """Learn from many lists at once; each line stands for itself."""
+    lines = (await call.body(NDJSON_TYPES)).split(b"\n")
+    given = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if len(given) > MAX_LINES:
+        raise InvalidInput(f"A batch must have at most {MAX_LINES} lines, got {len(given)}.")
+    desk, ranker = call.service.desk, call.params[0]
+    desk.engine.ranker(ranker)
+    replies = await asyncio.gather(*(_one_line(desk, ranker, *each) for each in given))
+    return Answer(200, b"".join(encode(reply) + b"\n" for reply in replies), _NDJSON)
+
+
+async def _one_line(desk: Desk, ranker: str, number: int, line: bytes) -> LineReply:
+    """Return what became of a line: a mistake in one is told of that one alone."""
+    event_id = None
+    try:
+        given = decode(_feedback_line, line)
+        event_id = given.event_id
+        request = FeedbackRequest(given.status, given.relevance, given.truth)
+        reply: FeedbackReply = await desk.submit(GiveFeedback(ranker, event_id, request))
+    except Exception as error:
+        problem = problem_of(error)
+        if problem.status == 500:
+            logger().error("A line of a batch failed.", exc_info=error)
+        return LineReply(number, problem.status, event_id, type=problem.type, detail=problem.detail)
+    status = 201 if reply.created else 200
+    return LineReply(number, status, event_id, reply.learned, reply.seq)
+
+
+def _idempotency_key(value: bytes) -> str:
+    """Return the key that a request may be repeated under, or raise."""
+    text = value.decode("latin-1")
+    try:
+        return msgspec.convert(text, IdempotencyKey)
+    except msgspec.ValidationError:
+        raise InvalidInput(
+            f"An Idempotency-Key must be 1 to 256 printable characters of ASCII, got {shown(text)}."
+        ) from None
+
+
+_FEEDBACK = {"application/json": FeedbackReply}
+
+OPERATIONS = (
+    Operation(
+        "POST", "/v1/rankers/{ranker}/rank", rank, "rank", "Show a list",
+        {201: Reply("The list to show, which is on the disk.", {"application/json": RankReply})},
+        problems=(409, 507),
+        request={"application/json": RankRequest},
+        is_request_required=False,
+        headers=(
+            Parameter(
+                "Idempotency-Key",
+                {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[!-~]+$"},
+                "A request that is repeated under its key is answered as the first was.",
+            ),
+        ),
+    ),
+    Operation(
+        "PUT", "/v1/rankers/{ranker}/events/{event}/feedback", give_feedback, "feedback",
+        "Learn from what was seen of a list",
+        {
+            200: Reply("The same was said before.", _FEEDBACK),
+            201: Reply("Noted, and on the disk.", _FEEDBACK),
+        },
+        problems=(409, 507),
+        request={"application/json": FeedbackRequest},
+    ),
+    Operation(
+        "POST", "/v1/rankers/{ranker}/events/{event}/activate", activate, "rank",
+        "Begin to wait for the feedback of a deferred list",
+        {204: Reply("Feedback is awaited.")},
+        problems=(400, 408, 409, 413, 415, 422, 507),
+    ),
+    Operation(
+        "POST", "/v1/rankers/{ranker}/feedback-batch", give_feedback_batch, "feedback",
+        "Learn from many lists at once",
+        {200: Reply("A line for each line, with its status.", {"application/x-ndjson": LineReply})},
+        request={"application/x-ndjson": FeedbackLine},
+    ),
+)  # fmt: skip

@@ -1,0 +1,120 @@
+"""What Prometheus can ask for; every application has a registry of its own."""
+
+from bisect import bisect_left
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from keyhole.service.events import Event
+from keyhole.service.live import LiveRanker
+
+CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+_EVENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Metrics:
+    """Counts and times of requests; ``read_rankers`` gives the rankers when they are asked for.
+
+    Requests are counted in plain numbers, as all are answered by one thread, and put into the form
+    of Prometheus when it asks.
+    """
+
+    def __init__(self, read_rankers: Callable[[], Iterable[LiveRanker]]) -> None:
+        self.registry = CollectorRegistry()
+        self.in_flight = 0
+        self.requests: dict[tuple[str, int], Times] = {}
+        self._events = Counter(
+            "keyhole_events_appended", "Events on the disk.", ("kind",), registry=self.registry
+        )
+        self._batches = Histogram(
+            "keyhole_commit_events",
+            "Events committed together.",
+            buckets=_EVENTS,
+            registry=self.registry,
+        )
+        self._commits = Histogram(
+            "keyhole_commit_seconds", "Time of a commit.", buckets=_SECONDS, registry=self.registry
+        )
+        self.registry.register(_Requests(self))
+        self.registry.register(_Rankers(read_rankers))
+
+    def count(self, operation: str, status: int, seconds: float) -> None:
+        """Note that a request was answered."""
+        times = self.requests.get((operation, status))
+        if times is None:
+            times = self.requests[operation, status] = Times()
+        times.buckets[bisect_left(_SECONDS, seconds)] += 1
+        times.total += seconds
+
+    def count_commit(self, events: Sequence[Event], seconds: float) -> None:
+        """Note that events are on the disk."""
+        for kind, n_events in Tally(event.kind for event in events).items():
+            self._events.labels(kind).inc(n_events)
+        self._batches.observe(len(events))
+        self._commits.observe(seconds)
+
+    def text(self) -> bytes:
+        """Return all metrics as Prometheus reads them."""
+        return generate_latest(self.registry)
+
+
+class Times:
+    """How many requests took how long."""
+
+    __slots__ = ("buckets", "total")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(_SECONDS) + 1)
+        self.total = 0.0
+
+
+class _Requests(Collector):
+    """Requests by operation and status, read when they are asked for."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        labels = ["operation", "status"]
+        requests = CounterMetricFamily("keyhole_requests", "Requests answered.", labels=labels)
+        seconds = HistogramMetricFamily(
+            "keyhole_request_seconds", "Time to answer a request.", labels=labels
+        )
+        bounds = [*(str(bound) for bound in _SECONDS), "+Inf"]
+        for (operation, status), times in sorted(self._metrics.requests.items()):
+            named = [operation, str(status)]
+            requests.add_metric(named, sum(times.buckets))
+            below = [float(n) for n in accumulate(times.buckets)]
+            seconds.add_metric(named, list(zip(bounds, below, strict=True)), times.total)
+        in_flight = GaugeMetricFamily("keyhole_requests_in_flight", "Requests being answered now.")
+        in_flight.add_metric([], self._metrics.in_flight)
+        return [requests, seconds, in_flight]
+
+
+class _Rankers(Collector):
+    """How far each ranker has come, read when it is asked for."""
+
+    def __init__(self, read_rankers: Callable[[], Iterable[LiveRanker]]) -> None:
+        self._read_rankers = read_rankers
+
+    def collect(self) -> Iterable[Metric]:
+        seq = GaugeMetricFamily("keyhole_ranker_seq", "Events of a ranker.", labels=["ranker"])
+        round = GaugeMetricFamily("keyhole_ranker_round", "Lists shown.", labels=["ranker"])
+        waiting = GaugeMetricFamily(
+            "keyhole_ranker_waiting", "Lists whose feedback is awaited.", labels=["ranker"]
+        )
+        for ranker in self._read_rankers():
+            seq.add_metric([ranker.name], ranker.seq)
+            round.add_metric([ranker.name], ranker.round)
+            waiting.add_metric([ranker.name], len(ranker.waiting))
+        return [seq, round, waiting]

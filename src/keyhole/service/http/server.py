@@ -1,0 +1,153 @@
+"""The server under the application: uvicorn, with limits that it lacks and an orderly end."""
+
+import asyncio
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import HANDLED_SIGNALS
+
+from keyhole.errors import InvalidInput
+from keyhole.service.http.app import Application
+from keyhole.service.settings import Settings
+
+MAX_HEAD_BYTES = 64 * 1024
+_NOTHING_MORE = b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large" + _NOTHING_MORE
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout" + _NOTHING_MORE
+
+
+def limited_protocol(request_seconds: float) -> type[HttpToolsProtocol]:
+    """Return uvicorn's protocol with two limits: the size of heads, the time of requests."""
+
+    class LimitedProtocol(HttpToolsProtocol):
+        """One connection."""
+
+        _n_head = 0
+        _in_head = True
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._timer = self.loop.call_later(request_seconds, self._refuse, _TOO_SLOW)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_timer()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            if self._in_head:
+                self._n_head += len(data)
+            super().data_received(data)
+            # What came with the end of a head is a body, which has a limit of its own.
+            if self._in_head and self._n_head > MAX_HEAD_BYTES:
+                self._refuse(_TOO_LARGE)
+
+        def on_message_begin(self) -> None:
+            if self._timer is None:
+                self._timer = self.loop.call_later(request_seconds, self._refuse, _TOO_SLOW)
+            super().on_message_begin()
+
+        def on_headers_complete(self) -> None:
+            self._in_head = False
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self._in_head, self._n_head = True, 0
+            self._stop_timer()
+            super().on_message_complete()
+
+        def _stop_timer(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+        def _refuse(self, answer: bytes) -> None:
+            """Say what is wrong, unless another answer is on its way, and hang up."""
+            self._stop_timer()
+            if self.transport.is_closing():
+                return
+            cycle = self.cycle
+            if cycle is None or cycle.response_complete or not cycle.response_started:
+                self.transport.write(answer)
+            self.transport.close()
+
+    return LimitedProtocol
+
+
+class Server(uvicorn.Server):
+    """A server that ends live streams as it is told to stop; they would never end by themselves."""
+
+    def __init__(self, application: Application, settings: Settings) -> None:
+        self._application = application
+        super().__init__(
+            uvicorn.Config(
+                application,
+                http=limited_protocol(settings.request_seconds),
+                loop="uvloop",
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=20,
+                timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
+            )
+        )
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let signals end the service in an orderly way, and be the end of the matter."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self.handle_exit) for each in HANDLED_SIGNALS}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    async def on_tick(self, counter: int) -> bool:
+        """Stop where the log cannot be opened: waiting would not help."""
+        return await super().on_tick(counter) or self._application.service.failure is not None
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop accepting, end the streams, finish requests, close the log."""
+        self._application.service.stopping.set()
+        await super().shutdown(sockets)
+
+
+def bound_socket(settings: Settings) -> socket.socket:
+    """Return a socket that listens at the address of the settings, or raise in one sentence."""
+    where = f"{settings.host}, port {settings.port}"
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError):
+        raise InvalidInput(f"The address to listen at must exist, got {where}.") from None
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(2048)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        why = getattr(error, "strerror", None) or str(error)
+        raise InvalidInput(f"The address to listen at must be free, got {where}: {why}.") from None
+    listening.setblocking(False)
+    return listening
+
+
+def address_of(listening: socket.socket) -> str:
+    """Return the address that a socket listens at, for a browser."""
+    host, port = listening.getsockname()[:2]
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
+    return f"http://{shown}:{port}"

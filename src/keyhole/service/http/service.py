@@ -1,0 +1,98 @@
+"""What all requests share: the desk once the log is read, keys, metrics, evaluations, sessions."""
+
+import asyncio
+import hmac
+from collections.abc import Callable
+
+from keyhole.errors import KeyholeError
+from keyhole.service.desk import Desk
+from keyhole.service.events import Key
+from keyhole.service.http.doors import Sessions
+from keyhole.service.http.evaluations import Evaluations
+from keyhole.service.http.metrics import Metrics
+from keyhole.service.http.pages import Pages
+from keyhole.service.http.problems import NotReady
+from keyhole.service.keys import KeyRing
+from keyhole.service.live import LiveRanker
+from keyhole.service.logs import logger
+from keyhole.service.settings import Settings
+
+
+class Service:
+    """The desk and what stands around it; requests come before it is open and after it failed."""
+
+    openapi: bytes
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        desk: Desk | None = None,
+        open_desk: Callable[[], Desk],
+    ) -> None:
+        self.settings = settings
+        self.stopping = asyncio.Event()
+        self.n_streams = 0
+        self.evaluations = Evaluations()
+        self.pages = Pages(self)
+        self.keyring = KeyRing(self._keys)
+        self.metrics = Metrics(self._rankers)
+        self.why_not_ready = "The log is being read; come again in a moment."
+        self.failure: Exception | None = None
+        """Why the log could not be opened at all."""
+        self._open_desk = open_desk
+        self._desk = desk
+        self._sessions: Sessions | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether requests can be answered."""
+        return self._desk is not None and self._desk.is_ready
+
+    @property
+    def desk(self) -> Desk:
+        """The desk, or :class:`NotReady` while there is none."""
+        if self._desk is None:
+            raise NotReady(self.why_not_ready)
+        return self._desk
+
+    @property
+    def sessions(self) -> Sessions:
+        """The logins of the dashboard, signed with a secret of the log's own."""
+        if self._sessions is None:
+            secret = hmac.new(self.desk.store.secret(), b"sessions", "sha256").digest()
+            self._sessions = Sessions(
+                secret, self.settings.session_seconds, secure=self.settings.secure_cookies
+            )
+        return self._sessions
+
+    async def start(self) -> None:
+        """Open the desk in a thread: that reads the log and compiles, while requests come in."""
+        try:
+            desk = self._desk
+            if desk is None:
+                desk = await asyncio.to_thread(self._open_desk)
+            desk.on_commit = self.metrics.count_commit
+            await desk.start()
+            self._desk = desk
+        except Exception as error:
+            is_fault = not isinstance(error, KeyholeError)
+            logger().error("The log cannot be used.", exc_info=error if is_fault else None)
+            self.failure = error
+            self.why_not_ready = "The log cannot be used; the log of the service says why."
+
+    async def stop(self) -> None:
+        """End the streams, finish what was begun, and let go of the log."""
+        self.stopping.set()
+        self.evaluations.close()
+        if self._desk is not None:
+            desk, self._desk = self._desk, None
+            self.why_not_ready = "The service is stopping."
+            await desk.stop()
+            await asyncio.to_thread(desk.store.close)
+
+    def _keys(self) -> list[Key]:
+        return self.desk.store.keys()
+
+    def _rankers(self) -> list[LiveRanker]:
+        return [] if self._desk is None else list(self._desk.engine.rankers.values())

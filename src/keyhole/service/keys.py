@@ -1,0 +1,147 @@
+"""Access keys: what they may do, and how one is recognised without being kept."""
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, NamedTuple, get_args
+
+from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.service.events import Key
+
+ScopeName = Literal["rank", "feedback", "read", "admin"]
+SCOPES: tuple[ScopeName, ...] = get_args(ScopeName)
+EVERY_RANKER = "*"
+_MARK = "kh"
+_SECRET_BYTES = 32
+_PREFIX_BYTES = 4
+_REFRESH_SECONDS = 1.0
+"""How long a key that another process added or removed may go unnoticed."""
+_DAY_MS = 86_400_000
+_NOBODY = hashlib.sha256(b"").digest()
+"""Compared with where a prefix is unknown, so that this takes as long as a wrong secret."""
+
+
+class Access(NamedTuple):
+    """What a request may do; ``rankers`` is None where it may see all."""
+
+    scopes: frozenset[str]
+    rankers: frozenset[str] | None
+    prefix: str | None = None
+
+    def sees(self, ranker: str) -> bool:
+        """Return whether a ranker exists, as far as this access goes."""
+        return self.rankers is None or ranker in self.rankers
+
+    def may(self, scope: ScopeName) -> bool:
+        """Return whether this may be done at all; an administrator may do everything."""
+        return scope in self.scopes or "admin" in self.scopes
+
+
+EVERYTHING = Access(frozenset(SCOPES), None)
+"""What everybody may do on a machine of their own, as long as there is no key."""
+
+
+def new_key(
+    scopes: Sequence[str],
+    rankers: Sequence[str],
+    *,
+    expires_days: int | None = None,
+    now_ms: int | None = None,
+) -> tuple[str, Key]:
+    """Return a new key in words, to be shown once, and what is kept of it.
+
+    Examples
+    --------
+    >>> text, key = new_key(["rank"], ["shop"])
+    >>> text.startswith(f"kh_{key.prefix}_"), key.scopes, key.rankers
+    (True, ('rank',), ('shop',))
+    """
+    if not scopes:
+        raise InvalidInput(f"A key must have one of the scopes {', '.join(SCOPES)}, got none.")
+    if not rankers:
+        raise InvalidInput(f"A key must name rankers, or {EVERY_RANKER} for all, got none.")
+    for scope in scopes:
+        check_choice(scope, "The scope of a key", SCOPES)
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    expires_at = None
+    if expires_days is not None:
+        days = check_integer(
+            expires_days, "The days until a key expires", at_least=1, at_most=36_500
+        )
+        expires_at = now + days * _DAY_MS
+    prefix = secrets.token_hex(_PREFIX_BYTES)
+    text = f"{_MARK}_{prefix}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+    chosen = tuple(scope for scope in SCOPES if scope in scopes)
+    return text, Key(
+        prefix=prefix,
+        sha256=_hash(text),
+        scopes=chosen,
+        rankers=tuple(sorted(set(rankers))),
+        created_at=now,
+        expires_at=expires_at,
+    )
+
+
+class KeyRing:
+    """The keys of a store, read again every second.
+
+    ``read_keys`` is asked rather than a store, as requests come before the store is open.
+    """
+
+    def __init__(
+        self,
+        read_keys: Callable[[], Iterable[Key]],
+        *,
+        wall_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+    ) -> None:
+        self._read_keys = read_keys
+        self._wall_ms = wall_ms
+        self._keys: dict[str, tuple[Key, Access]] = {}
+        self._read_at = -_REFRESH_SECONDS
+
+    def forget(self) -> None:
+        """Read the keys anew when the next request comes."""
+        self._read_at = -_REFRESH_SECONDS
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no key at all, and so no lock; an expired key is still a key."""
+        return not self._current()
+
+    def access(self, token: str) -> Access | None:
+        """Return what a key may do, or None if it is not one, or no longer."""
+        parts = token.split("_", 2)
+        prefix = parts[1] if len(parts) == 3 else ""
+        found = self._current().get(prefix)
+        kept = _NOBODY if found is None else found[0].sha256
+        matches = hmac.compare_digest(_hash(token), kept)
+        return self._valid(found) if matches else None
+
+    def access_of(self, prefix: str) -> Access | None:
+        """Return what the key of a session may do, or None if it is gone."""
+        return self._valid(self._current().get(prefix))
+
+    def _valid(self, found: tuple[Key, Access] | None) -> Access | None:
+        if found is None:
+            return None
+        expires_at = found[0].expires_at
+        return None if expires_at is not None and self._wall_ms() >= expires_at else found[1]
+
+    def _current(self) -> dict[str, tuple[Key, Access]]:
+        now = time.monotonic()
+        if now - self._read_at >= _REFRESH_SECONDS:
+            self._keys = {key.prefix: (key, access_of_key(key)) for key in self._read_keys()}
+            self._read_at = now
+        return self._keys
+
+
+def access_of_key(key: Key) -> Access:
+    """Return what a key may do."""
+    rankers = None if EVERY_RANKER in key.rankers else frozenset(key.rankers)
+    return Access(frozenset(key.scopes), rankers, key.prefix)
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,108 @@
+"""docs/service.md, followed word for word against a real server."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import msgspec
+import pytest
+
+from keyhole.service.http.metrics import Metrics
+from keyhole.service.http.table import OPERATIONS
+from keyhole.service.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "service.md").read_text()
+OPERATING = (ROOT / "docs" / "operating.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.M | re.S)
+DEFAULT = "localhost:8360"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Start a server as the page says, in a folder of its own, and give the folder and its port."""
+    folder = tmp_path_factory.mktemp("service")
+    command = folder / "bin" / "keyhole"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m keyhole "$@"\n')
+    command.chmod(0o755)
+    server = subprocess.Popen(
+        [command, "serve", "--db", "shop.db", "--port", "0"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        (port,) = re.findall(r"http://127\.0\.0\.1:(\d+)", server.stdout.readline())
+        while httpx.get(f"http://localhost:{port}/readyz").status_code != 200:
+            assert server.poll() is None
+            time.sleep(0.05)
+        yield folder, f"localhost:{port}"
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)
+    assert server.returncode == 0
+
+
+def keys_of(value):
+    """Return the names in a reply, at every depth: what is in them differs from run to run."""
+    if isinstance(value, dict):
+        return {name: keys_of(inner) for name, inner in value.items()}
+    return [keys_of(inner) for inner in value[:1]] if isinstance(value, list) else None
+
+
+def test_the_page_works_as_it_stands(place):
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    folder, host = place
+    environment = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    told, answers = "", []
+    for language, block in BLOCKS:
+        text = block.replace(DEFAULT, host)
+        if language == "json":
+            assert keys_of(json.loads(told)) == keys_of(json.loads(block)), told
+            continue
+        shell = ["bash", "-euo", "pipefail", "-c", text]
+        command = shell if language == "sh" else [sys.executable, "-c", text]
+        ran = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, block + ran.stdout + ran.stderr
+        told = ran.stdout
+        answers.append(told)
+    everything = "\n".join(answers)
+    assert '"status":422' in answers[4]
+    assert '"verdict":{"measure":"NDCG"' in everything
+    assert "pending" in answers[5]
+    assert "['a', 'b']" in answers[6]
+    assert "told everything" in answers[7]
+    let_in, kept_out = re.findall(r'"event_id"|"status":401', answers[-1])
+    assert (let_in, kept_out) == ('"event_id"', '"status":401')
+
+
+def test_every_setting_is_explained_with_its_default():
+    rows = dict(re.findall(r"^\| `(\w+)`(?: \(`--[a-z-]+`\))? \| (.*?) \|", OPERATING, re.M))
+    defaults = msgspec.structs.asdict(Settings())
+    assert rows.keys() >= defaults.keys()
+    for name, default in defaults.items():
+        said = rows[name].strip("`").replace("8 MiB", str(8 * 2**20))
+        number = isinstance(default, float) and float(said) == default
+        assert number or said == str(default).lower(), name
+
+
+def test_every_endpoint_and_metric_has_its_line():
+    words = PAGE + OPERATING
+    for operation in OPERATIONS:
+        path = operation.path.replace("{ranker}", "{r}").replace("{event}", "{e}")
+        shorter = "…" + path.removeprefix("/v1/rankers/{r}")
+        assert f"{path}`" in words or f"{shorter}`" in words, path
+    metrics = Metrics(list)
+    for family in metrics.registry.collect():
+        assert f"`{family.name}" in OPERATING, family.name

@@ -1,0 +1,33 @@
+"""A service that is killed loses nothing that it has acknowledged."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import service_kills
+from keyhole.service.desk import Desk
+from keyhole.service.store.memory import MemoryStore
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_two_hundred_kills():
+    ran = subprocess.run(
+        [sys.executable, "-m", "bench.service_kills", "--times", "200"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "200 kills" in ran.stdout
+    assert "0 lost" in ran.stdout
+
+
+def test_what_is_lost_is_found_out():
+    """What says 0 lost must be able to say otherwise."""
+    desk = Desk(MemoryStore())
+    desk.engine.execute(service_kills._CREATE)
+    assert service_kills.what_is_wrong(desk, []) == ""
+    assert "is lost" in service_kills.what_is_wrong(desk, ["feedback e1"])
+    assert "is lost" in service_kills.what_is_wrong(desk, ["rank e1"])
