@@ -364,3 +364,4 @@ def test_settings_that_cannot_be_are_refused():
         CascadeUCB(3, bound="hoeffding")
     with pytest.raises(InvalidInput, match="Every pair of 10000000 items"):
         TopRank(10_000_000)
+    assert TopRank(2000).n_items == 2000  # 96 megabytes
