@@ -110,13 +110,9 @@ class SqliteStore(Store):
         rows = [(e.ranker, e.seq, e.kind, e.key, e.idem, e.at, e.body, e.link) for e in events]
         if not rows:
             return
-        with self._lock:
-            with self._writing() as db:
-                tips = follow(events, self._tip)
-                for ranker in tips:  # until it is known what was kept, the disk alone tells
-                    del self._tips[ranker]
-                db.executemany(_INSERT, rows)
-            self._tips.update(tips)
+        with self._writing() as db:
+            self._tips.update(follow(events, self._tip))
+            db.executemany(_INSERT, rows)
 
     def put_snapshot(self, snapshot: Snapshot) -> None:
         name = snapshot.ranker
@@ -143,7 +139,7 @@ class SqliteStore(Store):
                     f"{shortened(self.path)} must be opened anew: an earlier write to it failed."
                 )
             try:
-                with sentences(self.path), transaction(self._writer):
+                with self._known_tips(), sentences(self.path), transaction(self._writer):
                     yield self._writer
             except apsw.ConstraintError as error:
                 if not str(error).startswith("UNIQUE"):
@@ -155,6 +151,15 @@ class SqliteStore(Store):
                 self._failed = True
                 raise
             self._move_pages()
+
+    @contextmanager
+    def _known_tips(self) -> Iterator[None]:
+        """Forget what follows next if anything goes wrong: then the disk alone tells."""
+        try:
+            yield
+        except BaseException:
+            self._tips.clear()
+            raise
 
     def _tip(self, ranker: str) -> Tip:
         """Return what the next event must follow; only this process changes it."""
