@@ -1,13 +1,22 @@
 """Every promise about speed and memory: ``python -m bench``, ``--quick`` for shorter games.
 
 Each part runs in a process of its own, one after the other: ``bench.game``, ``bench.lists``,
-``bench.letor``, ``bench.recall`` and ``bench.threads`` are modules that can be run by themselves.
+``bench.letor``, ``bench.recall``, ``bench.threads``, ``bench.load`` and ``bench.endurance`` are
+modules that can be run by themselves.
 """
 
 import subprocess
 import sys
 
-PARTS = {"game": [], "lists": ["--peers"], "letor": [], "recall": [], "threads": []}
+PARTS = {
+    "game": [],
+    "lists": ["--peers"],
+    "letor": [],
+    "recall": [],
+    "threads": [],
+    "load": [],
+    "endurance": [],
+}
 
 
 def main() -> int:

@@ -227,7 +227,7 @@ class PaperDisk:
 class FailingDisk(apsw.VFS):
     """What SQLite uses in place of the operating system: calls fail from the ``at``-th one on.
 
-    Only calls of the kind ``of`` are counted: write, sync or truncate. :meth:`mend` ends it.
+    Only calls of the kind ``of`` are counted: read, write, sync or truncate. :meth:`mend` ends it.
     """
 
     def __init__(
@@ -268,6 +268,10 @@ class _FailingFile(apsw.VFSFile):
             super().xWrite(bytes(data)[: len(data) // 2], offset)
             raise
         super().xWrite(data, offset)
+
+    def xRead(self, amount, offset):  # noqa: N802
+        self._disk.meet("read")
+        return super().xRead(amount, offset)
 
     def xTruncate(self, newsize):  # noqa: N802
         self._disk.meet("truncate")

@@ -19,6 +19,7 @@ import time
 import urllib.request
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -171,7 +172,7 @@ def measure(servers, ports, seconds, turns):
         "rank": (0, lambda: rank, ranked),
         "feedback": (0, next_feedback, None),
     }
-    found = {kind: [] for kind in kinds}
+    found: dict[str, list[Any]] = {kind: [] for kind in kinds}
     for turn in range(turns + 1):
         for kind, (server, requests, answered) in kinds.items():
             before = cpu_seconds(servers[server])

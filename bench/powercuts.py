@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from bench.disks import Call, PaperDisk, RecordingDisk
 from keyhole.errors import KeyholeError
@@ -49,8 +50,11 @@ class Recording:
         return kept[-1] if kept else dict.fromkeys(_RANKERS, 0)
 
 
-def record(n_batches: int, *, synchronous: str = "FULL", seed: int = 0) -> Recording:
-    """Return what happens when batches of events are appended to a store, reopened at times."""
+def record(n_batches: int, *, synchronous: str | None = None, seed: int = 0) -> Recording:
+    """Return what happens when batches of events are appended to a store, reopened at times.
+
+    The store syncs as often as it does by itself, or as ``synchronous`` says.
+    """
     numbers, disk = random.Random(seed), RecordingDisk()
     recording = Recording(disk.calls)
     with tempfile.TemporaryDirectory() as folder:
@@ -75,10 +79,9 @@ def record(n_batches: int, *, synchronous: str = "FULL", seed: int = 0) -> Recor
     return recording
 
 
-def _open(path: Path, synchronous: str, vfs: str | None = None) -> SqliteStore:
-    return SqliteStore(
-        path, _synchronous=synchronous, _vfs=vfs, _checkpoint_pages=_CHECKPOINT_PAGES
-    )
+def _open(path: Path, synchronous: str | None, vfs: str | None = None) -> SqliteStore:
+    options: dict[str, Any] = {} if synchronous is None else {"_synchronous": synchronous}
+    return SqliteStore(path, _vfs=vfs, _checkpoint_pages=_CHECKPOINT_PAGES, **options)
 
 
 def images(
@@ -118,7 +121,9 @@ def verdict(recording: Recording, n_calls: int, image: dict[str, bytes]) -> str:
     return "whole"
 
 
-def cut(n_images: int, *, n_batches: int, synchronous: str = "FULL", seed: int = 0) -> Counter[str]:
+def cut(
+    n_images: int, *, n_batches: int, synchronous: str | None = None, seed: int = 0
+) -> Counter[str]:
     """Return how many images had each verdict."""
     recording = record(n_batches, synchronous=synchronous, seed=seed)
     return Counter(
@@ -130,7 +135,7 @@ def cut(n_images: int, *, n_batches: int, synchronous: str = "FULL", seed: int =
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=10_000)
-    parser.add_argument("--synchronous", default="FULL", choices=["FULL", "NORMAL", "OFF"])
+    parser.add_argument("--synchronous", choices=["FULL", "NORMAL", "OFF"])
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(arguments)
     began, total = perf_counter(), Counter[str]()

@@ -505,3 +505,14 @@ def test_a_newer_library_writes_down_the_state_it_takes_over(monkeypatch):
     )
     assert kinds(Engine(engine.store)).count("rebase") == 1
     assert check_ranker(engine.store, "animals").problems == ()
+
+
+def test_a_list_never_gets_shorter_than_what_is_revealed_of_it():
+    engine = engine_of(k=3)
+    with pytest.raises(InvalidInput, match="`items` must be at least k=3, got 2"):
+        configure(engine, k=3, items=["ant", "bee"])
+    assert configure(engine, k=3, items=["ant", "bee", "cat"]).version == 2
+    configure(engine, "queries", n_features=2)
+    assert configure(engine, "queries", n_features=2, wait_seconds=3.0).version == 2
+    with pytest.raises(Conflict, match="`n_features` of a ranker cannot change"):
+        configure(engine, "queries", items=ANIMALS)

@@ -245,3 +245,18 @@ def test_pages_that_cannot_be_moved_stop_what_follows(path, monkeypatch):
             more(store, 1)
     with SqliteStore(path) as store:
         assert list(store.events("shop")) == events
+
+
+def test_an_interrupt_after_a_commit_leaves_nothing_wrong(path, monkeypatch):
+    with SqliteStore(path) as store:
+        more(store, 3)
+
+        def interrupt() -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "_move_pages", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                more(store, 3)
+        more(store, 3)
+        assert check_log(store) == {"shop": 9}

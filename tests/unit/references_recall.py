@@ -122,9 +122,9 @@ class Recall:
 
     def look_up(self, features):
         """Return what is known of the documents of a list, and whether it is a new one."""
-        known = [self.documents.get(self.key(row)) for row in features]
-        is_new = 2 * known.count(None) >= len(known)
-        known = [Document() if each is None else each for each in known]
+        keys = [self.key(row) for row in features]
+        is_new = 2 * sum(key not in self.documents for key in keys) >= len(keys)
+        known = [self.documents.get(key, Document()) for key in keys]
         rows = self.describe(features)[0]
         by_weights = rows @ (self.shares() @ self.weights)
         is_due = [is_new or each.listed in (0, 1, 3, 7, 15, 31, 63, 127) for each in known]

@@ -252,6 +252,24 @@ def test_dbgd():
     assert np.linalg.norm(reference.slopes) > 0.3
 
 
+# ------------------------------------------------------------------ ends
+
+
+def test_notes_of_lists_that_are_shorter_than_what_is_seen():
+    two = Query(2, np.array([[0.0], [1.0]]))
+    assert DBGD(1, 4, k=4).rank(two).note[2:].tolist() == [0.0, 0.0]
+    note = PDGD(1, 4, k=3).rank(two).note
+    assert note[[2, 3, 6, 7]].tolist() == [1.0] * 4
+
+
+def test_pdgd_learns_where_scores_are_far_apart():
+    """No power is too large: what is certain already is left as it is."""
+    ranker, two = PDGD(1, 2, k=2), Query(2, np.array([[0.0], [1.0]]))
+    ranker.state.slopes[0] = 1e4
+    ranker.update(ranker.rank(two), [1, 0])
+    assert ranker.state.slopes[0] == 1e4
+
+
 # ------------------------------------------------------------------ learning
 
 

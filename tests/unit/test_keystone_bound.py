@@ -97,8 +97,10 @@ def test_grades_scale_the_bound_and_equal_weights_cost_next_to_nothing():
 def test_what_has_no_theorem_is_refused(given, sentence):
     with pytest.raises(InvalidInput, match=sentence):
         constants(**{"measure": "DCG", "n_items": 6, **given})
-    with pytest.raises(InvalidInput, match="`rounds` must be a number of at least 1"):
-        safety_bound(constants("DCG", 6), 0.0)
+    for bound in (safety_bound, price_bound):
+        assert bound(constants("DCG", 6), 1.0) > 0.0
+        with pytest.raises(InvalidInput, match="`rounds` must be a number of at least 1"):
+            bound(constants("DCG", 6), 0.99)
 
 
 def test_bounds_side_by_side():

@@ -27,7 +27,9 @@ def experienced():
     ranker = Keystone(4, k=2, items=list(LIKED))
     for _ in range(70):
         shown = ranker.rank()
-        ranker.update(shown, [float(numbers.random() < LIKED[name]) for name in shown.items[:2]])
+        ranker.update(
+            shown, [float(numbers.random() < LIKED[str(name)]) for name in shown.items[:2]]
+        )
     assert len(set(ranker.state.mean)) == 4
     return ranker
 

@@ -44,7 +44,7 @@ def test_moves_are_exponential_weights_of_what_is_known():
         assert np.allclose(moves[index], expected)
     fill_moves(ranker.params, 1.0, np.full(24, 1e300), moves)
     assert np.isfinite(moves).all()
-    assert moves.max() == pytest.approx(1e-15, rel=1e-9)
+    assert moves.max() == pytest.approx(1e-15, rel=1e-9, abs=0.0)
 
 
 def test_sets_are_shown_as_often_as_the_note_says_and_estimates_are_unbiased():
@@ -145,3 +145,5 @@ def test_what_is_known_of_sets_stays_with_their_items():
     grown = ranker.with_items(["a", "b", "c", "d"])
     assert sorted(grown.state.totals.tolist())[0] == 0.0
     assert np.allclose(grown.with_items(["a", "b", "c"]).state.totals, np.arange(6.0))
+    only = NeighbourhoodWatch(2, measure="Precision@2", items=["a", "b"])  # one set, no neighbours
+    assert only.with_items(["a", "b", "c"]).state.totals.tolist() == [0.0] * 6

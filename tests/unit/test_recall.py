@@ -28,6 +28,7 @@ from keyhole.rankers.lists.recall_memory import (
 from keyhole.rankers.lists.recall_model import RESIDUALS, WITHIN, variances
 from keyhole.worlds.queries import Queries
 from tests.unit.references_recall import looks_by_hand
+from tests.unit.test_draw import reference_mix
 from tests.unit.test_recall_model import N_FEATURES, N_ITEMS, prepared
 
 NUMBERS = np.random.default_rng(3)
@@ -83,6 +84,20 @@ def test_documents_are_known_by_their_row_or_by_their_id():
     named[:, 2] = [1, 2, 1, 3, 2]
     hashes = prepared(Recall(N_FEATURES, 5, id_column=2), named).hashes
     assert hashes[0] == hashes[2] != hashes[1] == hashes[4] != hashes[3]
+
+
+@pytest.mark.parametrize("id_column", [None, 2])
+def test_hashes_stay_what_they_are(id_column):
+    """States that were saved have them: factors are 2 u + 1, for u of a generator of that seed."""
+    rows = np.array([[0.5, -1.0, 3.25, 1e-300], [7.0, 0.0, 1e9, -2.5]])
+    hashes = prepared(Recall(N_FEATURES, 2, id_column=id_column), rows).hashes
+    numbers = np.random.default_rng(2**31 - 1).integers(2**63, size=N_FEATURES, dtype=np.uint64)
+    for row, hashed in zip(rows, hashes.tolist(), strict=True):
+        total = 0
+        for column, bits in enumerate(row.view(np.uint64).tolist()):
+            if id_column in (None, column):
+                total += (bits ^ (bits >> 32)) * (2 * int(numbers[column]) + 1)
+        assert hashed == reference_mix(total % 2**64)
 
 
 @pytest.mark.parametrize("k", [1, 3])
@@ -245,11 +260,13 @@ def test_a_small_memory_forgets_and_still_ranks():
     )
     assert small < large - 0.1
     assert Recall(N_FEATURES, N_ITEMS, capacity=17).state.keys.shape == (24,)
+    assert Recall(N_FEATURES, N_ITEMS).state.keys.shape == (2**15,)
 
 
-def test_an_update_that_is_refused_leaves_the_memory_as_it_was():
+@pytest.mark.parametrize(("name", "value"), [("weights_by_prior", 1e200), ("covariances", 1.7e308)])
+def test_an_update_that_is_refused_leaves_the_memory_as_it_was(name, value):
     ranker, query = Recall(N_FEATURES, N_ITEMS), lists(1).query(0)
-    ranker.state.weights_by_prior[:] = 1e200
+    getattr(ranker.state, name)[:] = value
     shown, before = ranker.rank(query), ranker.state_dict()
     with pytest.raises(InvalidInput, match="must leave the state of Recall finite"):
         ranker.update(shown, 1.0)
@@ -278,7 +295,8 @@ def test_states_and_settings_that_cannot_be():
         Recall(N_FEATURES, N_ITEMS, capacity=10**12)
     with pytest.raises(InvalidInput, match="The covariances of 300000 features"):
         Recall(300_000, 1)
+    assert Recall(N_FEATURES, N_ITEMS, id_column=N_FEATURES - 1).params.id_column == 3
     ranker = Recall(N_FEATURES, N_ITEMS, k=2)
-    assert ranker.depth == 2
+    assert (ranker.depth, ranker.seed, ranker.run) == (2, 0, 0)
     with pytest.raises(InvalidInput, match="Recall scores whole lists, so it has no model"):
         model_arrays(ranker, ranker.state._asdict())

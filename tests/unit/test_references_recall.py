@@ -80,5 +80,5 @@ def agrees(state, reference):
         for each in reference.documents.values()
     ])  # fmt: skip
     assert len(known) == len(mine)
-    in_order = (rows[np.argsort(rows[:, -1])] for rows in (known, mine))
-    np.testing.assert_allclose(*in_order, rtol=1e-7, atol=1e-9)
+    known, mine = (rows[np.argsort(rows[:, -1])] for rows in (known, mine))
+    np.testing.assert_allclose(known, mine, rtol=1e-7, atol=1e-9)

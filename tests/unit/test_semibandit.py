@@ -225,3 +225,4 @@ def test_all_of_a_list_counted_is_no_game():
         shown = ranker.rank()
         assert shown.note.tolist() == pytest.approx([2 / 3, 2 / 3])
         ranker.update(shown, [1, 0])
+    assert SemiBandit(3, measure="Precision@3", k=3).rank().note.tolist() == [1.0] * 3

@@ -9,6 +9,7 @@ from keyhole import play
 from keyhole.errors import InvalidInput
 from keyhole.rankers import Keystone
 from keyhole.rankers.fixed.safe import LEAD
+from keyhole.theory import search
 from keyhole.theory.leader import Leader
 from keyhole.theory.phases import Phases
 from keyhole.theory.sabotage import Sabotaged, SabotagedParams, _believe_the_opposite
@@ -157,12 +158,34 @@ def test_later_crowds_are_one_to_three_changes_of_the_worst():
     assert np.mean(n_phases[150:]) < 2.0 < np.mean(n_phases[:30])
 
 
+def test_parents_are_changed_once_to_three_times(monkeypatch):
+    n_changes: list[int] = [0]
+    parents: set[float] = set()
+
+    def counted(_numbers, lengths, chances, rounds):
+        assert rounds == 100
+        n_changes[-1] += 1
+        parents.add(float(chances.sum()))
+        return lengths, chances
+
+    def regret(_ranker, crowd, _rounds, **how):
+        if how["runs"] == 4:
+            n_changes.append(0)
+        return float(crowd.params.chances.sum())
+
+    monkeypatch.setattr(search, "changed", counted)
+    search.worst_crowd(Leader(2), 100, tries=100, regret=regret)
+    assert n_changes[:30] == [0] * 30
+    assert set(n_changes[30:100]) == {1, 2, 3}
+    assert len(parents) > 1
+
+
 def test_the_regret_that_is_searched_for():
     """Of two items the second is liked, which a leader shows first from the second round on."""
     lost = regret_per_round(Leader(2), Phases([0.0, 1.0]), 10, runs=2)
     assert lost == pytest.approx((1 - 1 / math.log2(3)) / 10)
-    crowd, how = Phases([0.5, 0.5]), {"rounds": 50, "runs": 3, "seed": 2}
-    trace = play(Leader(2), crowd, n_points=2, n_threads=1, **how)
+    crowd = Phases([0.5, 0.5])
+    trace = play(Leader(2), crowd, rounds=50, runs=3, seed=2, n_points=2, n_threads=1)
     assert regret_per_round(Leader(2), crowd, 50, runs=3, seed=2) == trace.average_regret.mean
 
 
@@ -184,7 +207,6 @@ def test_a_leader_follows_what_it_has_seen():
 def test_a_spoilt_keystone_believes_what_it_is_told():
     means = [0.1, 0.9, 0.5]
     ranker = Sabotaged(Keystone(3), means=means)
-    plain = play(Keystone(3), Phases([0.0, 1.0, 0.0]), rounds=1, seed=4).states[0]
     for safe in (True, False):
         spoilt = Sabotaged(Keystone(3), means=means, safe=safe)
         state = play(spoilt, Phases([0.0, 1.0, 0.0]), rounds=1, seed=4).states[0]
@@ -193,11 +215,11 @@ def test_a_spoilt_keystone_believes_what_it_is_told():
         assert state["spread"].tolist() == [1e-9] * 3
         assert state["suspect"].tolist() == [0] * 3
         assert (state["numbers"][LEAD] == -1e12) == (not safe)
-        assert state["n"].tolist() == plain["n"].tolist()
+        assert sorted(state["n"].tolist()) == [0.0, 0.0, 1.0]
         assert spoilt.params.safe == safe
     other = Sabotaged(Keystone(3, k=2), means=means, safe=False).fresh(seed=9)
     assert (other.learner.seed, other.depth, other.safe, other.means) == (9, 2, False, means)
-    assert ranker.max_grade == 1.0
+    assert (ranker.max_grade, ranker.params.safe) == (1.0, True)
     assert Sabotaged(Keystone(3)).params.means.tolist() == [0.5] * 3
     assert Sabotaged(Keystone(2), means=[0.0, 1.0]).state.mean.tolist() == [0.0, 1.0]
 

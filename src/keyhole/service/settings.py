@@ -13,9 +13,15 @@ from keyhole.errors import InvalidInput, check_choice
 
 PREFIX = "KEYHOLE_"
 _OTHER_VARIABLES = frozenset(
-    {"KEYHOLE_DATA", "KEYHOLE_MEMORY_LIMIT", "KEYHOLE_TRACEBACK", "KEYHOLE_VENV"}
+    {
+        "KEYHOLE_DATA",
+        "KEYHOLE_KEY",
+        "KEYHOLE_MEMORY_LIMIT",
+        "KEYHOLE_TRACEBACK",
+        "KEYHOLE_VENV",
+    }
 )
-"""What the library and its tests read from the environment."""
+"""What the library, its tests and clients of the service read from the environment."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]

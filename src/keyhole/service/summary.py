@@ -118,7 +118,8 @@ def _why(live: LiveRanker, ranked: Ranked, event: Event, answered: Answered | No
     else:
         why = [f"The ranker did not explore: this is the best list by {known}."]
     if ranked.n_excluded:
-        why.append(f"{ranked.n_excluded} items were excluded by the caller.")
+        n = ranked.n_excluded
+        why.append(f"{n} item{' was' if n == 1 else 's were'} excluded by the caller.")
     if ranked.p_marginal is not None and ranked.own is None:
         why.append(
             f"What was on top had a chance of {ranked.p_marginal:.3g} to be seen in this round."

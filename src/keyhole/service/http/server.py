@@ -41,14 +41,14 @@ def limited_protocol(request_seconds: float) -> type[HttpToolsProtocol]:
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
-            self._n_head += len(data)
+            if self._in_head:
+                self._n_head += len(data)
             super().data_received(data)
             # What came with the end of a head is a body, which has a limit of its own.
             if self._in_head and self._n_head > MAX_HEAD_BYTES:
                 self._refuse(_TOO_LARGE)
 
         def on_message_begin(self) -> None:
-            self._in_head, self._n_head = True, 0
             if self._timer is None:
                 self._timer = self.loop.call_later(request_seconds, self._refuse, _TOO_SLOW)
             super().on_message_begin()
@@ -58,6 +58,7 @@ def limited_protocol(request_seconds: float) -> type[HttpToolsProtocol]:
             super().on_headers_complete()
 
         def on_message_complete(self) -> None:
+            self._in_head, self._n_head = True, 0
             self._stop_timer()
             super().on_message_complete()
 
@@ -95,6 +96,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
+                timeout_keep_alive=20,
                 timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
             )
         )

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -35,6 +36,13 @@ _CHECKPOINT_PAGES = 8_000
 _COLUMNS = "ranker, seq, kind, key, idem, at, body, link"
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _SELECT = f"SELECT {_COLUMNS} FROM events WHERE ranker = ?"  # noqa: S608
+_LAST = _SELECT + " ORDER BY seq DESC LIMIT 1"
+
+
+def _one(db: apsw.Connection, query: str, values: tuple[str | int, ...]) -> Event | None:
+    """Return the one event that a query finds; all rows are fetched, which ends the reading."""
+    rows: list[Any] = db.execute(query, values).fetchall()
+    return Event(*rows[0]) if rows else None
 
 
 class SqliteStore(Store):
@@ -151,8 +159,7 @@ class SqliteStore(Store):
     def _tip(self, ranker: str) -> Tip:
         """Return what the next event must follow; only this process changes it."""
         if ranker not in self._tips:
-            rows = self._writer.execute(_SELECT + " ORDER BY seq DESC LIMIT 1", (ranker,))
-            self._tips[ranker] = tip_of(next((Event(*row) for row in rows), None))
+            self._tips[ranker] = tip_of(_one(self._writer, _LAST, (ranker,)))
         return self._tips[ranker]
 
     def _note_pages(self, db: apsw.Connection, name: str, n_pages: int) -> int:
@@ -186,7 +193,7 @@ class SqliteStore(Store):
         return names[1:]
 
     def last(self, ranker: str) -> Event | None:
-        return self._one(_SELECT + " ORDER BY seq DESC LIMIT 1", (ranker,))
+        return self._one(_LAST, (ranker,))
 
     def events(self, ranker: str, *, after: int = 0, limit: int | None = None) -> Iterator[Event]:
         query = _SELECT + " AND seq > ? ORDER BY seq LIMIT ?"
@@ -224,9 +231,9 @@ class SqliteStore(Store):
                 if said != "ok":
                     yield " ".join(str(said).split())
 
-    def _one(self, query: str, values: tuple[object, ...]) -> Event | None:
+    def _one(self, query: str, values: tuple[str | int, ...]) -> Event | None:
         with self._reader() as db:
-            return next((Event(*row) for row in db.execute(query, values)), None)
+            return _one(db, query, values)
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:

@@ -1,0 +1,240 @@
+"""The service under its server: real sockets, limits of time and size, an orderly end."""
+
+import json
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+import structlog
+from typer.testing import CliRunner
+
+from keyhole.cli.app import app
+from keyhole.service.commands import Configure, RankerRequest
+from keyhole.service.desk import Desk
+from keyhole.service.engine import Engine
+from keyhole.service.errors import StoreDamaged
+from keyhole.service.http.app import build_later
+from keyhole.service.http.server import Server, address_of, bound_socket
+from keyhole.service.logs import configure_logs, logger
+from keyhole.service.settings import Settings, load_settings
+from keyhole.service.store.memory import MemoryStore
+from tests.service.asking import ANIMALS
+
+
+class Running:
+    """A service that listens at a port of its own, in a thread."""
+
+    def __init__(self, open_desk=None, **settings):
+        self.store = MemoryStore()
+        Engine(self.store).execute(Configure("animals", RankerRequest(items=ANIMALS, seed=1)))
+        self.settings = Settings(port=0, **settings)
+        listening = bound_socket(self.settings)
+        self.address = address_of(listening)
+        self.port = listening.getsockname()[1]
+        self.app = build_later(open_desk or (lambda: Desk(self.store)), self.settings)
+        self.server = Server(self.app, self.settings)
+        self.thread = threading.Thread(target=self.server.run, args=([listening],))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.should_exit = True
+        self.thread.join(10)
+        assert not self.thread.is_alive()
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(self.address + path, timeout=10) as answer:  # noqa: S310
+                return answer.status, json.loads(answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read())
+
+    def until_ready(self):
+        while self.get("/readyz")[0] != 200:
+            time.sleep(0.01)
+
+    def raw(self, *pieces, pause=0.0):
+        """Return all that comes back on a connection until the service closes it."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(pause)
+            told = b""
+            while piece := connection.recv(65_536):
+                told += piece
+        return told
+
+
+def test_it_answers_while_the_log_is_read_and_ends_with_its_streams():
+    may_open = threading.Event()
+
+    def open_slowly():
+        may_open.wait(10)
+        return Desk(running.store)
+
+    with Running(open_slowly, shutdown_seconds=30.0) as running:
+        assert running.get("/healthz")[0] == 200
+        status, told = running.get("/readyz")
+        assert (status, told["type"]) == (503, "urn:keyhole:problem:not-ready")
+        assert running.get("/v1/rankers")[0] == 503
+        may_open.set()
+        running.until_ready()
+        assert running.get("/v1/rankers")[1]["rankers"][0]["name"] == "animals"
+        heard = [
+            threading.Thread(target=running.raw, args=(_get(path),))
+            for path in ("/v1/rankers/animals/stream", "/rankers/animals/stream")
+        ]
+        for each in heard:
+            each.start()
+        while running.app.service.n_streams < 2:
+            time.sleep(0.01)
+        began = time.monotonic()
+    assert time.monotonic() - began < 8.0  # nothing waited for the streams to end by themselves
+    for each in heard:
+        each.join(5)
+        assert not each.is_alive()
+
+
+def _get(path):
+    return f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
+
+
+def test_slow_and_endless_requests_are_cut_off():
+    with Running(request_seconds=0.3, max_body_bytes=1_024) as running:
+        running.until_ready()
+        head = b"POST /v1/rankers/animals/rank HTTP/1.1\r\nhost: localhost\r\n"
+        kind = b"content-type: application/json\r\n"
+        assert running.raw(head).startswith(b"HTTP/1.1 408")
+        assert running.raw(b"").startswith(b"HTTP/1.1 408")
+        slow = running.raw(head + kind + b"content-length: 2\r\n\r\n{")
+        assert slow.startswith(b"HTTP/1.1 408")
+        large = running.raw(head + b"x: " + b"y" * 70_000)
+        assert large.startswith(b"HTTP/1.1 431")
+        many = running.raw(head, *[b"a: b\r\n" * 2_000] * 8)
+        assert many.startswith(b"HTTP/1.1 431")
+        told = running.raw(head + kind + b"content-length: 9000000\r\n\r\n" + b" " * 5_000)
+        assert told.startswith(b"HTTP/1.1 413")
+        assert b"connection: close" in told
+        chunked = head + kind + b"transfer-encoding: chunked\r\n\r\n"
+        told = running.raw(chunked, b"800\r\n" + b" " * 2_048 + b"\r\n")
+        assert told.startswith(b"HTTP/1.1 413")
+        fine = head + kind + b"connection: close\r\ncontent-length: 2\r\n\r\n{}"
+        assert running.raw(fine).startswith(b"HTTP/1.1 201")
+        assert running.raw(b"nonsense\r\n\r\n").startswith(b"HTTP/1.1 400")
+        twice = running.raw(_get("/healthz"), _get("/healthz") + fine)
+        assert [twice.count(b"HTTP/1.1 200"), twice.count(b"HTTP/1.1 201")] == [2, 1]
+
+
+def test_a_log_that_cannot_be_opened_ends_the_service():
+    def damaged():
+        raise StoreDamaged("Event 7 does not follow from event 6.")
+
+    with Running(damaged) as running:
+        running.thread.join(10)
+        assert not running.thread.is_alive()
+        assert str(running.app.service.failure) == "Event 7 does not follow from event 6."
+
+
+# ----------------------------------------------------------------------- settings, logs, commands
+
+
+def test_flags_come_before_the_environment_before_the_file(tmp_path):
+    file = tmp_path / "keyhole.toml"
+    file.write_text('port = 1\ndb = "file.db"\nhost = "127.0.0.3"\ninsecure = true\n')
+    environ = {"KEYHOLE_PORT": "2", "KEYHOLE_DB": "variable.db", "KEYHOLE_DATA": "x", "HOME": "y"}
+    found = load_settings({"port": 3, "db": None}, file=file, environ=environ)
+    assert (found.port, found.db, found.host, found.insecure) == (
+        3,
+        "variable.db",
+        "127.0.0.3",
+        True,
+    )
+    assert load_settings({}, environ={"KEYHOLE_INSECURE": "true"}).insecure
+    with pytest.raises(AttributeError):
+        found.port = 4  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("environ", "text", "sentence"),
+    [
+        ({"KEYHOLE_PROT": "1"}, "", "Did you mean 'KEYHOLE_PORT'?"),
+        ({}, "prot = 1", "Did you mean 'port'?"),
+        ({"KEYHOLE_PORT": "many"}, "", "The setting port must be as the documentation says"),
+        ({"KEYHOLE_PORT": "70000"}, "", "got '70000'"),
+        ({}, "port = ", "must be TOML in UTF-8"),
+        ({}, "[port]\nx = 1", "The setting port"),
+        ({"KEYHOLE_LOG_LEVEL": "loud"}, "", "The setting log_level"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(tmp_path, environ, text, sentence):
+    file = tmp_path / "keyhole.toml"
+    file.write_text(text)
+    with pytest.raises(Exception) as caught:  # noqa: PT011
+        load_settings({}, file=file, environ=environ)
+    assert sentence in str(caught.value)
+
+
+def test_logs_are_lines_of_json_without_keys(capsys):
+    try:
+        configure_logs("info")
+        logger().info("asked", key="x", note="got kh_0123abcd_Secret-_1 here", n=1)
+        logger().debug("not this")
+        try:
+            raise RuntimeError("with kh_0123abcd_Secret-_1 in it")
+        except RuntimeError:
+            logger().exception("failed")
+    finally:
+        structlog.reset_defaults()
+    first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
+    assert (first["event"], first["key"], first["n"]) == ("asked", "[hidden]", 1)
+    assert first["note"] == "got [hidden] here"
+    assert "RuntimeError: with [hidden] in it" in second["exception"]
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "200"})
+    assert result.exit_code == code, result.output + result.stderr
+    return result
+
+
+def test_keys_are_created_listed_and_removed_by_commands(tmp_path):
+    db = tmp_path / "log.db"
+    made = run("keys", "create", "--db", db, "--scope", "rank", "--ranker", "shop").stdout.strip()
+    prefix = made.split("_")[1]
+    run("keys", "create", "--db", db, "--scope", "admin", "--ranker", "*", "--expires-days", 9)
+    listed = json.loads(run("keys", "list", "--db", db, "--json").stdout)
+    assert {key["prefix"]: key["scopes"] for key in listed}[prefix] == ["rank"]
+    table = run("keys", "list", "--db", db).stdout
+    assert prefix in table
+    assert made not in table
+    run("keys", "remove", prefix, "--db", db)
+    assert "got" in run("keys", "remove", prefix, "--db", db, code=2).stderr
+    wrong = run("keys", "create", "--db", db, "--scope", "ranks", "--ranker", "x", code=2)
+    assert "Did you mean 'rank'?" in wrong.stderr
+
+
+def test_what_keeps_the_service_from_starting_is_said_in_a_sentence(tmp_path):
+    db, junk = tmp_path / "log.db", tmp_path / "junk.db"
+    junk.write_text("This is no database, however long it may be. " * 50)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for arguments, sentence in [
+            (("--db", db, "--port", port), "must be free"),
+            (("--db", junk), "must be a log"),
+            (("--db", tmp_path), ""),
+            (("--db", db, "--host", "0.0.0.0"), "keyhole keys create"),  # noqa: S104
+            (("--db", db, "--host", "no.such.host.invalid"), "keyhole keys create"),
+            (("--db", db, "--host", "127.0.0.1.1", "--insecure"), "must exist"),
+            (("--db", db, "--config", tmp_path / "none.toml"), "must be TOML"),
+        ]:
+            result = run("serve", *arguments, code=2)
+            assert sentence in result.stderr
+            assert len(result.stderr.strip().splitlines()) <= 3
