@@ -117,19 +117,11 @@ class SqliteStore(Store):
             return lambda: None
         with ExitStack() as until_written:
             db = until_written.enter_context(self._writing())
-            tips = follow(events, self._tip)
-            for ranker in tips:  # until it is known what was kept, the disk alone tells
-                del self._tips[ranker]
+            self._tips.update(follow(events, self._tip))
             db.executemany(_INSERT, rows)
             # Every row leaves Python and has to get back in, which beside a busy thread takes
             # milliseconds: so rows are written here, and only the commit in another thread.
-            until_committed = until_written.pop_all()
-
-        def commit() -> None:
-            until_committed.close()
-            self._tips.update(tips)
-
-        return commit
+            return until_written.pop_all().close
 
     def put_snapshot(self, snapshot: Snapshot) -> None:
         name = snapshot.ranker
@@ -156,7 +148,7 @@ class SqliteStore(Store):
                     f"{shortened(self.path)} must be opened anew: an earlier write to it failed."
                 )
             try:
-                with sentences(self.path), transaction(self._writer):
+                with self._known_tips(), sentences(self.path), transaction(self._writer):
                     yield self._writer
             except apsw.ConstraintError as error:
                 if not str(error).startswith("UNIQUE"):
@@ -168,6 +160,15 @@ class SqliteStore(Store):
                 self._failed = True
                 raise
             self._move_pages()
+
+    @contextmanager
+    def _known_tips(self) -> Iterator[None]:
+        """Forget what follows next if anything goes wrong: then the disk alone tells."""
+        try:
+            yield
+        except BaseException:
+            self._tips.clear()
+            raise
 
     def _tip(self, ranker: str) -> Tip:
         """Return what the next event must follow; only this process changes it."""
