@@ -83,7 +83,7 @@ def test_names_with_markup_stay_text(visit, showroom):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(visit, showroom, monkeypatch, scheme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    verdict = {"class": "hopeless", "reason": "Two grades look the same."}
+    verdict = {"reason": "Two grades look the same.", "advice": ["Use DCG."]}
     rich = summary(verdict=verdict)
     event = an_impression(showroom)
     monkeypatch.setattr(views, "summary_of", lambda live: {**rich, "name": live.name})
