@@ -238,6 +238,10 @@ class FailingDisk(apsw.VFS):
         self._of, self._at, self._error, self._left = of, at, error, n_failures
         super().__init__(self.name, "")
 
+    def break_at(self, at: int) -> None:
+        """Count from now on, and let all calls fail after so many."""
+        self.n_calls, self._at, self._left = 0, at, 10**9
+
     def mend(self) -> None:
         """Let no more calls fail."""
         self._left = 0

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.disks import Call, PaperDisk, RecordingDisk
 from keyhole.errors import KeyholeError
@@ -28,6 +28,22 @@ _CHECKPOINT_PAGES = 12
 """So few that pages are moved to the database every few batches."""
 
 
+class Promise(NamedTuple):
+    """What had been acknowledged: events of each ranker, access keys, the secret of the log."""
+
+    n_events: dict[str, int]
+    n_keys: int
+    secret: bytes
+
+    def is_kept(self, found: dict[str, list[Event]], keys: list[Key], secret: bytes) -> bool:
+        """Return whether a log holds at least that."""
+        return (
+            all(len(found[ranker]) >= n_events for ranker, n_events in self.n_events.items())
+            and len(keys) >= self.n_keys
+            and secret == self.secret
+        )
+
+
 @dataclass
 class Recording:
     """What reached the disk, and what the service had promised by then."""
@@ -36,18 +52,20 @@ class Recording:
     sent: dict[str, list[Event]] = field(default_factory=lambda: {name: [] for name in _RANKERS})
     whole: dict[str, set[int]] = field(default_factory=lambda: {name: {0} for name in _RANKERS})
     """The numbers of events that whole batches come to."""
-    promised: list[tuple[int, dict[str, int]]] = field(default_factory=list)
-    """After how many calls which numbers of events had been acknowledged."""
+    keys: list[Key] = field(default_factory=list)
+    secret: bytes = b""
+    promised: list[tuple[int, Promise]] = field(default_factory=list)
+    """After how many calls how much had been acknowledged."""
 
     def promise(self) -> None:
         """Note that all that was sent has been acknowledged."""
         n_events = {ranker: len(events) for ranker, events in self.sent.items()}
-        self.promised.append((len(self.calls), n_events))
+        self.promised.append((len(self.calls), Promise(n_events, len(self.keys), self.secret)))
 
-    def promised_by(self, n_calls: int) -> dict[str, int]:
-        """Return how many events of each ranker had been acknowledged after so many calls."""
-        kept = [n_events for at, n_events in self.promised if at <= n_calls]
-        return kept[-1] if kept else dict.fromkeys(_RANKERS, 0)
+    def promised_by(self, n_calls: int) -> Promise | None:
+        """Return what had been acknowledged after so many calls."""
+        kept = [promise for at, promise in self.promised if at <= n_calls]
+        return kept[-1] if kept else None
 
 
 def record(n_batches: int, *, synchronous: str | None = None, seed: int = 0) -> Recording:
@@ -59,6 +77,8 @@ def record(n_batches: int, *, synchronous: str | None = None, seed: int = 0) -> 
     recording = Recording(disk.calls)
     with tempfile.TemporaryDirectory() as folder:
         store = _open(Path(folder) / FILE, synchronous, disk.name)
+        recording.secret = store.secret()
+        recording.promise()
         for batch in range(n_batches):
             ranker = numbers.choice(_RANKERS)
             size = numbers.choice((30, 300, 6_000)) if batch % 5 == 0 else 60
@@ -70,7 +90,9 @@ def record(n_batches: int, *, synchronous: str | None = None, seed: int = 0) -> 
                 state = numbers.randbytes(3_000)
                 store.put_snapshot(Snapshot(ranker, len(recording.sent[ranker]), "", state))
             if batch % 13 == 6:
-                store.add_key(Key(f"key {batch}", b"", ("rank",), ("*",), 0))
+                recording.keys.append(Key(f"key {batch:03d}", b"", ("rank",), ("*",), 0))
+                store.add_key(recording.keys[-1])
+                recording.promise()
             if batch % 17 == 11:
                 store.close()
                 store = _open(Path(folder) / FILE, synchronous, disk.name)
@@ -106,16 +128,19 @@ def verdict(recording: Recording, n_calls: int, image: dict[str, bytes]) -> str:
             with _open(Path(folder) / FILE, "OFF") as store:
                 check_log(store)
                 found = {name: list(store.events(name)) for name in _RANKERS}
+                keys, secret = store.keys(), store.secret()
                 for ranker in _RANKERS:
                     more(store, 2, ranker=ranker)
         except KeyholeError:
             return "corrupt"
-    promised = recording.promised_by(n_calls)
+    promise = recording.promised_by(n_calls)
+    if promise is not None and not promise.is_kept(found, keys, secret):
+        return "lost"
+    if keys != recording.keys[: len(keys)]:
+        return "corrupt"
     for ranker, events in found.items():
         if events != recording.sent[ranker][: len(events)]:
             return "corrupt"
-        if len(events) < promised[ranker]:
-            return "lost"
         if len(events) not in recording.whole[ranker]:
             return "torn"
     return "whole"

@@ -3,6 +3,8 @@
 import os
 import random
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import apsw
@@ -213,6 +215,34 @@ def test_who_waits_too_long_is_told_and_may_try_again(path, monkeypatch):
         other.execute("ROLLBACK")
         other.close()
         more(store, 1)
+
+
+BESIDE = """
+import sys
+from keyhole.service.errors import StoreInUse
+from keyhole.service.events import Key
+from keyhole.service.store import open_store
+try:
+    open_store(sys.argv[1])
+except StoreInUse:
+    with open_store(sys.argv[1], read_only=True) as store:
+        for number in range(20):
+            store.add_key(Key(f"kh_{number:02d}", b"", (), (), 0))
+        print(len(store.keys()), store.last("shop").seq)
+"""
+
+
+def test_another_process_adds_keys_and_cannot_write(path):
+    with SqliteStore(path, _checkpoint_pages=5) as store:
+        more(store, 1)
+        other = subprocess.Popen(
+            [sys.executable, "-c", BESIDE, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        while other.poll() is None:
+            more(store, 3)
+        n_keys, seq = map(int, other.communicate()[0].split())
+        assert (other.returncode, n_keys, len(store.keys())) == (0, 20, 20)
+        assert check_log(store)["shop"] >= seq > 1
 
 
 def test_the_write_ahead_log_does_not_grow_without_end(path):

@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from keyhole.errors import InvalidInput, UnknownName
-from keyhole.service.errors import Conflict, StoreError, StoreInUse
+from keyhole.service.errors import Conflict, StoreDamaged, StoreError, StoreInUse
 from keyhole.service.events import Event, Key, Snapshot
 from keyhole.service.store import STORES, open_store
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import checked, tip_of
+from keyhole.service.store.checking import check_log
 from tests.service.chains import chain, linked, more
 
 ADDRESSES: dict[str, Callable[[Path], str]] = {
@@ -245,6 +246,19 @@ def test_threads_that_append_the_same_get_one_through(store):
         thread.join()
     assert outcomes.count("kept") == len(events) == len(outcomes) // 3
     assert list(store.events("shop")) == events
+
+
+@pytest.mark.parametrize("forgotten", ["find", "find_idem", "event at the end"])
+def test_a_check_finds_what_is_not_found(monkeypatch, forgotten):
+    with open_store("memory:") as store:
+        events = more(store, 5)
+        assert check_log(store) == {"shop": 5}
+        if forgotten == "event at the end":
+            monkeypatch.setattr(store, "events", lambda _: iter(events[:4]))
+        else:
+            monkeypatch.setattr(store, forgotten, lambda *_: None)
+        with pytest.raises(StoreDamaged, match=r"must be found by|must have 5 events, got 4"):
+            check_log(store)
 
 
 # --------------------------------------------------------------- stores that outlive a process

@@ -151,7 +151,7 @@ class Desk:
         try:
             if events:
                 began = time.perf_counter()
-                await self._in_committer(self.store.append, events)
+                await self._in_committer(self.store.stage(events))
                 if self.on_commit is not None:
                     self.on_commit(events, time.perf_counter() - began)
                 self._apply(events)

@@ -1,5 +1,6 @@
 """How the service comes up: the log is opened, the lock on the door checked, kernels compiled."""
 
+import gc
 from collections.abc import Callable
 
 from keyhole.errors import InvalidInput
@@ -29,6 +30,9 @@ def opener(settings: Settings, store: Store) -> Callable[[], Desk]:
         )
         for live in desk.engine.rankers.values():
             warm_up(live.config)
+        # What is there now stays: to look through all of it for garbage would hold up requests.
+        gc.collect()
+        gc.freeze()
         return desk
 
     return open_desk
