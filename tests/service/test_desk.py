@@ -11,6 +11,7 @@ from keyhole.service.commands import (
     Configure,
     FeedbackRequest,
     GiveFeedback,
+    Judged,
     Rank,
     RankerRequest,
     RankRequest,
@@ -100,9 +101,8 @@ def test_what_is_about_one_list_is_decided_one_after_the_other():
             desk.submit(liked(first.event_id, 0.0)),
             return_exceptions=True,
         )
-        changed = Configure(
-            "animals", RankerRequest(items=["bee", "cat"], seed=1, wait_seconds=60.0)
-        )
+        shorter = RankerRequest(items=["bee", "cat"], seed=1, wait_seconds=60.0)
+        changed = Configure("animals", shorter, judged=Judged(None))
         before, _, after = await asyncio.gather(
             desk.submit(_RANK), desk.submit(changed), desk.submit(_RANK)
         )
@@ -304,3 +304,25 @@ def test_a_hundred_thousand_duplicated_and_shuffled_feedbacks(k):
     logged = [event.key for event in store.events("animals") if event.kind == "feedback"]
     assert logged == list(dict.fromkeys(deliveries))
     assert check_ranker(store, "animals").sha256 == engine.ranker("animals").sha256()
+
+
+def test_others_are_served_while_a_ranker_is_judged_and_compiled(monkeypatch):
+    from keyhole.service import desk as desks
+
+    def slow(request):
+        time.sleep(1.0)
+
+    async def scenario(desk):
+        await desk.submit(_CREATE)
+        monkeypatch.setattr(desks, "check_learnable", slow)
+        other = Configure("others", RankerRequest(items=ANIMALS))
+        creating = asyncio.create_task(desk.submit(other))
+        n_served = 0
+        while not creating.done():
+            await desk.submit(_RANK)
+            n_served += 1
+        return n_served, (await creating).created
+
+    n_served, created = run(scenario)
+    assert created
+    assert n_served > 20

@@ -1,6 +1,8 @@
 """The service under its server: real sockets, limits of time and size, an orderly end."""
 
 import json
+import logging
+import re
 import socket
 import threading
 import time
@@ -22,6 +24,15 @@ from keyhole.service.logs import configure_logs, logger
 from keyhole.service.settings import Settings, load_settings
 from keyhole.service.store.memory import MemoryStore
 from tests.service.asking import ANIMALS
+from tests.service.test_http_inputs import CORPUS
+
+
+@pytest.fixture(autouse=True)
+def usual_logs():
+    """Forget where logs go: a test of a command lets them go where that test ends."""
+    yield
+    structlog.reset_defaults()
+    logging.getLogger("uvicorn").handlers.clear()
 
 
 class Running:
@@ -116,7 +127,7 @@ def test_slow_and_endless_requests_are_cut_off():
         assert slow.startswith(b"HTTP/1.1 408")
         large = running.raw(head + b"x: " + b"y" * 70_000)
         assert large.startswith(b"HTTP/1.1 431")
-        many = running.raw(head, *[b"a: b\r\n" * 2_000] * 8)
+        many = running.raw(head, *[b"a: b\r\n" * 2_000] * 6)
         assert many.startswith(b"HTTP/1.1 431")
         told = running.raw(head + kind + b"content-length: 9000000\r\n\r\n" + b" " * 5_000)
         assert told.startswith(b"HTTP/1.1 413")
@@ -129,6 +140,72 @@ def test_slow_and_endless_requests_are_cut_off():
         assert running.raw(b"nonsense\r\n\r\n").startswith(b"HTTP/1.1 400")
         twice = running.raw(_get("/healthz"), _get("/healthz") + fine)
         assert [twice.count(b"HTTP/1.1 200"), twice.count(b"HTTP/1.1 201")] == [2, 1]
+
+
+def test_the_short_way_answers_as_the_usual_one():
+    """A body in chunks goes the usual way, one with a length the short way: both are told alike."""
+    with Running() as running:
+        running.until_ready()
+        for _, method, path, body, status, _ in CORPUS:
+            head = (
+                f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nx-request-id: one\r\n"
+                "content-type: application/json\r\nconnection: close\r\n"
+            ).encode()
+            chunk = b"%x\r\n%s\r\n" % (len(body), body) if body else b""
+            told = [
+                running.raw(head + b"content-length: %d\r\n\r\n" % len(body) + body),
+                running.raw(head + b"transfer-encoding: chunked\r\n\r\n" + chunk + b"0\r\n\r\n"),
+            ]
+            direct, usual = (_parsed(each) for each in told)
+            assert direct == usual
+            assert direct[0] == f"HTTP/1.1 {status}".encode()
+        assert running.app.service.metrics.in_flight == 0
+
+
+def _parsed(told):
+    """Return the status, the headers but for the date, and the body of an answer."""
+    head, _, body = told.partition(b"\r\n\r\n")
+    status, *headers = head.split(b"\r\n")
+    return status[:12], {each for each in headers if not each.startswith(b"date")}, body
+
+
+def test_many_requests_on_one_connection_are_answered_in_order():
+    """Whether they wait for each other or not, and whichever way they go."""
+    with Running() as running:
+        running.until_ready()
+        rank = (
+            b"POST /v1/rankers/animals/rank HTTP/1.1\r\nhost: localhost\r\n"
+            b"content-type: application/json\r\ncontent-length: %d\r\n%s\r\n%s"
+        )
+        asked, bodies = b"", [b'{"event_id":"e%d"}' % each for each in range(6)]
+        for each, body in enumerate(bodies):
+            close = b"connection: close\r\n" * (each == len(bodies) - 1)
+            asked += rank % (len(body), close, body)
+            if each == 2:
+                asked += _get("/healthz")
+                asked += b"HEAD /v1/rankers/animals/rank HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        for pieces in ([asked], [asked[:300], asked[300:310], asked[310:]], [*_bytes_of(asked)]):
+            told = running.raw(*pieces)
+            found = re.findall(rb'"event_id":"(e\d)"|"status":"(ok)"', told)
+            assert b"wrong-method" not in told  # what is said of a HEAD is said without a body
+            assert told.count(b"HTTP/1.1 405") == 1
+            assert [a or b for a, b in found] == [b"e0", b"e1", b"e2", b"ok", b"e3", b"e4", b"e5"]
+
+
+def _bytes_of(text):
+    return (text[i : i + 97] for i in range(0, len(text), 97))
+
+
+def test_whoever_hangs_up_early_does_no_harm():
+    with Running() as running:
+        running.until_ready()
+        request = b"POST /v1/rankers/animals/rank HTTP/1.1\r\nhost: localhost\r\n\r\n"
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", running.port)) as connection:
+                connection.sendall(request)
+        while running.get("/v1/rankers/animals")[1]["round"] < 20:
+            time.sleep(0.01)
+        assert running.app.service.metrics.in_flight == 0
 
 
 def test_a_log_that_cannot_be_opened_ends_the_service():

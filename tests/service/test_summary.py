@@ -2,12 +2,14 @@
 
 import math
 import random
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from keyhole.measures import measure
-from keyhole.service.commands import Expire, Rank, RankRequest
+from keyhole.service.commands import Expire, FeedbackRequest, GiveFeedback, Rank, RankRequest
 from keyhole.service.errors import NotFound
 from keyhole.service.events import body_of
 from keyhole.service.summary import event_page, summary
@@ -18,25 +20,22 @@ from tests.service.desks import ANIMALS, answer, configure, engine_of, rank
 def played(n_rounds=60, **asked):
     """Return an engine, and all that its crowd saw: the list, its relevance, and when."""
     engine = engine_of(simulation=True, **asked)
-    rng, seen = random.Random(3), []
+    rng = random.Random(3)
+    seen: list[Any] = []
     for round in range(n_rounds):
         command = Rank("animals", RankRequest())
         shown = engine.execute(command, at=1_000 * round)
-        truth = {
-            name: float(rng.random() < 0.25 * (place + 0.5)) for place, name in enumerate(ANIMALS)
-        }
+        truth = {n: float(rng.random() < 0.25 * (p + 0.5)) for p, n in enumerate(ANIMALS)}
         delay = 2**round if round < 10 else 40
-        if round % 6 == 5:
+        is_lost = round % 6 == 5
+        if is_lost:
             engine.execute(Expire("animals", (engine.ranker("animals").seq,)), at=1_000 * round)
-            truth = None
         else:
-            from keyhole.service.commands import FeedbackRequest, GiveFeedback
-
-            said = FeedbackRequest(
-                relevance=[truth[n] for n in shown.ranking[: shown.k]], truth=truth
-            )
-            engine.execute(GiveFeedback("animals", shown.event_id, said), at=1_000 * round + delay)
-        seen.append((shown, truth, delay))
+            relevance = [truth[name] for name in shown.ranking[: shown.k]]
+            said = FeedbackRequest(relevance=relevance, truth=truth)
+            given = GiveFeedback("animals", shown.event_id, said)
+            engine.execute(given, at=1_000 * round + delay)
+        seen.append((shown, None if is_lost else truth, delay))
     return engine, seen
 
 
@@ -125,8 +124,6 @@ def test_points_are_merged_and_lose_nothing():
     tally, n = Tally(), 3 * MOST_POINTS + 7
     engine = engine_of()
     ranked = body_of(list(_after_rank(engine))[-1])
-    import msgspec
-
     for round in range(n):
         explored = round % 3 == 0
         tally.count_rank(
@@ -184,8 +181,6 @@ def test_the_page_of_an_event_says_why():
     assert page["why"][0].startswith("The ranker explored")
     assert "1 item was excluded" in " ".join(page["why"])
     assert page["why"][-1] == "Feedback is awaited."
-    from keyhole.service.commands import FeedbackRequest, GiveFeedback
-
     said = GiveFeedback("animals", shown.event_id, FeedbackRequest(relevance=[1.0]))
     engine.execute(said, at=7_500)
     page = event_page(engine.ranker("animals"), shown.event_id)

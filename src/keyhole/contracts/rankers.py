@@ -21,7 +21,13 @@ from keyhole.contracts.lists import (
     shown_in,
     values_by_position,
 )
-from keyhole.contracts.states import are_finite, check_arrays, check_settings, state_arrays
+from keyhole.contracts.states import (
+    are_finite,
+    check_arrays,
+    check_settings,
+    in_few_pieces,
+    state_arrays,
+)
 from keyhole.errors import (
     FeedbackTooSmall,
     FloatArray,
@@ -53,7 +59,7 @@ def _no_size(params: Any) -> int:
     return 0
 
 
-_NOT_COPIED = ("lock", "_work", "_work_size")
+_NOT_COPIED = ("lock", "_work", "_work_size", "_pieces")
 """What a copy of a ranker has of its own."""
 
 
@@ -123,6 +129,9 @@ class Ranker(Described, ABC):
     item_names: tuple[Item, ...] | None = None
     """What the items are called, or None where they are known by their indices."""
 
+    _state: Any
+    _pieces: list[NDArray[Any]]
+
     def __init__(self, n_items: int, *, seed: int = 0, run: int = 0) -> None:
         self.n_items = check_length(n_items, f"`n_items` of {type(self).__name__}")
         self.seed = check_seed(seed)
@@ -140,6 +149,8 @@ class Ranker(Described, ABC):
 
     def __setstate__(self, own: dict[str, Any]) -> None:
         vars(self).update(own, lock=threading.RLock())
+        if "_state" in own:
+            self._state, self._pieces = in_few_pieces(self._state)
 
     @property
     @abstractmethod
@@ -151,12 +162,14 @@ class Ranker(Described, ABC):
         """The learnt state, a NamedTuple of arrays: the very ones that updates write to."""
         with self.lock:
             if not hasattr(self, "_state"):
-                self._state = self.kernel.init(self.params, self.n_items, self.n_features)
+                state = self.kernel.init(self.params, self.n_items, self.n_features)
+                self._state, self._pieces = in_few_pieces(state)
             return self._state
 
     def written_by_update(self, n_items: int) -> Sequence[NDArray[Any]]:
         """Return the parts of the state that an update by some list may write to."""
-        return tuple(self.state)
+        _ = self.state
+        return self._pieces
 
     @cached_property
     def own_list(self) -> Query:

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import MAX_ROUND, InvalidInput, as_array, check_round
 from keyhole.kernels.checking import all_finite
+
+S = TypeVar("S", bound=Any)
 
 
 def state_arrays(
@@ -18,6 +20,23 @@ def state_arrays(
     arrays = {name: array.copy() for name, array in state.items()}
     spec = np.array(json.dumps(described))
     return {**arrays, "next_round": np.array(next_round), "spec": spec}
+
+
+def in_few_pieces(state: S) -> tuple[S, list[NDArray[Any]]]:
+    """Return a state whose arrays of one kind lie side by side, and those pieces of memory.
+
+    A state of twenty arrays is copied, and checked, in the time of two.
+    """
+    pieces, moved = [], {}
+    for dtype in dict.fromkeys(array.dtype for array in state):
+        names = [name for name in state._fields if getattr(state, name).dtype == dtype]
+        arrays = [np.asarray(getattr(state, name)) for name in names]
+        piece = np.concatenate([array.reshape(-1) for array in arrays])
+        ends = np.cumsum([array.size for array in arrays])
+        for name, array, end in zip(names, arrays, ends, strict=True):
+            moved[name] = piece[end - array.size : end].reshape(array.shape)
+        pieces.append(piece)
+    return type(state)(**moved), pieces
 
 
 def are_finite(arrays: Iterable[NDArray[Any]]) -> bool:

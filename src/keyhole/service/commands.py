@@ -175,14 +175,20 @@ class StateReply(msgspec.Struct, frozen=True):
 # ------------------------------------------------------------------- what the engine is told
 
 
+class Judged(msgspec.Struct, frozen=True):
+    """Whether a measure can be learnt: the verdict where it cannot, and that was accepted."""
+
+    verdict: dict[str, Any] | None
+
+
 class Configure(msgspec.Struct, frozen=True):
     """Create or change a ranker; ``if_match`` is the version that the caller has read."""
 
     ranker: str
     request: RankerRequest
     if_match: int | None = None
-    verdict: dict[str, Any] | None = None
-    """What the oracle said where the measure cannot be learnt, and that was accepted."""
+    judged: "Judged | None" = None
+    """What the oracle says, where it was asked before: that can take seconds."""
 
 
 class Rank(msgspec.Struct, frozen=True):

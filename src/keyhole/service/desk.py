@@ -12,14 +12,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import structlog
 
 from keyhole.errors import KeyholeError
-from keyhole.service.commands import Command, Expire
+from keyhole.service.commands import Command, Configure, Expire, Judged
 from keyhole.service.engine import Engine, now
 from keyhole.service.errors import StoreError, StoreFailed, StoreFull
 from keyhole.service.events import Event, Snapshot
 from keyhole.service.live import LiveRanker
+from keyhole.service.specs import check_learnable, config_of, warm_up
 from keyhole.service.store.base import Store
 
 MOST_IN_A_GROUP = 256
@@ -101,12 +103,21 @@ class Desk:
 
     async def submit(self, command: Command) -> Any:
         """Return the reply to a command, after the commit of what it led to."""
+        if isinstance(command, Configure) and command.judged is None:
+            command = await asyncio.to_thread(self._prepared, command)
         if self._stopping or not self.is_ready:
             raise StoreFailed("The service is not ready: try again.")
         future = asyncio.get_running_loop().create_future()
         self._inbox.append((command, future))
         self._wake.set()
         return await future
+
+    def _prepared(self, command: Configure) -> Configure:
+        """Ask the oracle, and compile: both can take seconds, in which others must be served."""
+        judged = Judged(check_learnable(command.request))
+        if command.ranker not in self.engine.rankers:
+            warm_up(config_of(command.request, command.ranker, self.engine.secret))
+        return msgspec.structs.replace(command, judged=judged)
 
     async def subscribe(self, ranker: str) -> AsyncIterator[dict[str, Any]]:
         """Yield how far a ranker has come, now and after each change, until the desk stops."""
@@ -140,7 +151,7 @@ class Desk:
         try:
             if events:
                 began = time.perf_counter()
-                await self._in_committer(self.store.append, events)
+                await self._in_committer(self.store.stage(events))
                 if self.on_commit is not None:
                     self.on_commit(events, time.perf_counter() - began)
                 self._apply(events)

@@ -15,6 +15,7 @@ from keyhole.service.commands import (
     FeedbackReply,
     FeedbackRequest,
     GiveFeedback,
+    Judged,
     Rank,
     RankerReply,
 )
@@ -153,12 +154,12 @@ class Engine:
                 f"The version of ranker {command.ranker!r} must be {command.if_match}, but {have}: "
                 f"read it again."
             )
-        verdict = check_learnable(command.request)
+        judged = command.judged or Judged(check_learnable(command.request))
         if live is None:
             config = config_of(command.request, command.ranker, self.secret)
         else:
             config = changed_config(live.config, command.request)
-        config = msgspec.structs.replace(config, verdict=verdict)
+        config = msgspec.structs.replace(config, verdict=judged.verdict)
         if live is not None and config == live.config:
             return Decision([], live.reply)
         if live is not None and config.catalogue not in (None, live.config.catalogue):

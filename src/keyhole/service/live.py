@@ -203,7 +203,8 @@ class LiveRanker:
     def query_of(self, names: tuple[str, ...], features: FloatArray | None) -> Query:
         """Return a list as the learner takes it: with a number for each id, if it wants one."""
         if features is None:
-            return Query(len(names), None, names)
+            own = self.learner.own_list
+            return own if own.items == names else Query(len(names), None, names)
         if has_id_column(self.learner):
             numbers = [id_number(name) for name in names]
             features = np.column_stack([features.astype(np.float64), numbers])

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import math
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -252,7 +253,7 @@ def _name_by_content(row: FloatArray) -> str:
 def _id_of(ranker: str, round: int, secret: bytes) -> str:
     """Return an id that cannot be guessed, nor be of another ranker."""
     text = f"event {round} of {ranker}".encode()
-    return "e" + hmac.digest(secret, text, hashlib.sha256).hex()[:31]
+    return "e" + hashlib.blake2b(text, key=secret, digest_size=16).hexdigest()
 
 
 def _coin(ranker: str, round: int, secret: bytes) -> float:
@@ -261,14 +262,18 @@ def _coin(ranker: str, round: int, secret: bytes) -> float:
     return int.from_bytes(digest[:7], "little") / 2.0**56
 
 
+@lru_cache(maxsize=16)
+def _written(milliseconds: int) -> str:
+    """Return a time as people and programs read it; those of one group share theirs."""
+    moment = datetime.fromtimestamp(milliseconds / 1000.0, UTC)
+    return moment.isoformat(timespec="milliseconds")
+
+
 def rank_reply(live: LiveRanker, event: Event, ranked: Ranked) -> RankReply:
     """Return what the caller is told of a list."""
     names = live.names_of(ranked)
     shown_now = ranked.ranking[: len(ranked.ranking) - ranked.n_excluded]
-    by = None
-    if not ranked.deferred:
-        milliseconds = event.at + live.config.wait_seconds * 1000.0
-        by = datetime.fromtimestamp(milliseconds / 1000.0, UTC).isoformat(timespec="milliseconds")
+    by = None if ranked.deferred else _written(event.at + int(live.config.wait_seconds * 1000.0))
     return RankReply(
         event_id=str(event.key),
         ranking=[names[index] for index in shown_now],

@@ -1,20 +1,12 @@
 """How the service comes up: the log is opened, the lock on the door checked, kernels compiled."""
 
+import gc
 from collections.abc import Callable
 
 from keyhole.errors import InvalidInput
-from keyhole.service.commands import (
-    Configure,
-    FeedbackRequest,
-    GiveFeedback,
-    Rank,
-    RankerRequest,
-    RankReply,
-    RankRequest,
-)
 from keyhole.service.desk import Desk
-from keyhole.service.engine import Engine
 from keyhole.service.settings import Settings
+from keyhole.service.specs import warm_up
 from keyhole.service.store import open_store
 from keyhole.service.store.base import Store
 
@@ -33,18 +25,14 @@ def opener(settings: Settings, store: Store) -> Callable[[], Desk]:
     """Return what reads the whole log and compiles what is needed first: it may take a while."""
 
     def open_desk() -> Desk:
-        warm_up()
-        return Desk(
+        desk = Desk(
             store, reopen=lambda: open_store(settings.db), most_waiting=settings.max_waiting
         )
+        for live in desk.engine.rankers.values():
+            warm_up(live.config)
+        # What is there now stays: to look through all of it for garbage would hold up requests.
+        gc.collect()
+        gc.freeze()
+        return desk
 
     return open_desk
-
-
-def warm_up() -> None:
-    """Compile, or load, what the first requests of most rankers need; nothing is kept of it."""
-    with open_store("memory:") as store:
-        engine = Engine(store)
-        engine.execute(Configure("warm", RankerRequest(items=["a", "b", "c"], seed=0)))
-        reply: RankReply = engine.execute(Rank("warm", RankRequest()))
-        engine.execute(GiveFeedback("warm", reply.event_id, FeedbackRequest(relevance=[1.0])))

@@ -16,13 +16,13 @@ class Application:
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self._gate = Gate(service)
+        self.gate = Gate(service)
         self._starting: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what a server hands on."""
         if scope["type"] == "http":
-            await self._gate(scope, receive, send)
+            await self.gate(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         else:  # there are no web sockets

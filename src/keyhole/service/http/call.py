@@ -35,13 +35,24 @@ class Gone(Refused):
 class Call:
     """A request: where it leads, who asks, and what it brings."""
 
-    __slots__ = ("_request_id", "access", "headers", "params", "receive", "scope", "service")
+    __slots__ = (
+        "_request_id", "access", "content", "headers", "params", "receive", "scope", "service",
+    )  # fmt: skip
 
-    def __init__(self, service: "Service", scope: Scope, receive: Receive) -> None:
+    def __init__(
+        self,
+        service: "Service",
+        scope: Scope,
+        receive: Receive,
+        headers: dict[bytes, bytes],
+        content: bytes | None = None,
+    ) -> None:
         self.service = service
         self.scope = scope
         self.receive = receive
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.headers = headers
+        self.content = content
+        """The body, where it has come whole; None where it is yet to be received."""
         self._request_id: str | None = None
         self.params: list[str] = []
         self.access: Access
@@ -93,6 +104,8 @@ class Call:
             raise _too_large(most)
         if length is not None and length != b"0":
             _check_type(headers, types)
+        if self.content is not None:
+            return self.content
         pieces: list[bytes] = []
         n_bytes, has_more = 0, True
         while has_more:

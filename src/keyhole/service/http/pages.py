@@ -67,7 +67,6 @@ class Pages:
     async def answer(self, call: Call, send: Send) -> int:
         """Answer a request for a page, and return the status."""
         told = _Listener(send)
-        more = (*SECURITY, (b"x-request-id", call.request_id.encode()))
         try:
             answer = await self._own_page(call)
             if answer is None:
@@ -79,7 +78,8 @@ class Pages:
             if told.status:  # Starlette has answered, and says so by raising
                 return told.status
             answer = refusal(error, call.headers.get(b"accept", b""), call.scope["path"])
-        await send_answer(told, call.receive, answer, more)
+        more = (*SECURITY, (b"x-request-id", call.request_id.encode()))
+        await send_answer(told, call.receive, answer._replace(headers=answer.headers + more))
         return told.status
 
     async def _own_page(self, call: Call) -> Answer | None:
@@ -122,11 +122,13 @@ class Pages:
         if is_stream and service.n_streams >= service.settings.max_streams:
             raise Busy(f"At most {service.settings.max_streams} streams may be open at once.")
         service.n_streams += is_stream
+        service.metrics.in_flight -= is_stream  # what never ends is not being answered now
         try:
             receive = _until_stopped(receive, service.stopping)
             await self._app(scope, receive, _with_headers(send, call.request_id))
         finally:
             service.n_streams -= is_stream
+            service.metrics.in_flight += is_stream
 
     def _access(self, call: Call) -> Access:
         service, headers = self._service, call.headers

@@ -1,83 +1,18 @@
 """The server under the application: uvicorn, with limits that it lacks and an orderly end."""
 
-import asyncio
 import signal
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import HANDLED_SIGNALS
 
 from keyhole.errors import InvalidInput
 from keyhole.service.http.app import Application
+from keyhole.service.http.protocol import connections
 from keyhole.service.settings import Settings
-
-MAX_HEAD_BYTES = 64 * 1024
-_NOTHING_MORE = b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large" + _NOTHING_MORE
-_TOO_SLOW = b"HTTP/1.1 408 Request Timeout" + _NOTHING_MORE
-
-
-def limited_protocol(request_seconds: float) -> type[HttpToolsProtocol]:
-    """Return uvicorn's protocol with two limits: the size of heads, the time of requests."""
-
-    class LimitedProtocol(HttpToolsProtocol):
-        """One connection."""
-
-        _n_head = 0
-        _in_head = True
-        _timer: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._timer = self.loop.call_later(request_seconds, self._refuse, _TOO_SLOW)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_timer()
-            super().connection_lost(exc)
-
-        def data_received(self, data: bytes) -> None:
-            if self._in_head:
-                self._n_head += len(data)
-            super().data_received(data)
-            # What came with the end of a head is a body, which has a limit of its own.
-            if self._in_head and self._n_head > MAX_HEAD_BYTES:
-                self._refuse(_TOO_LARGE)
-
-        def on_message_begin(self) -> None:
-            if self._timer is None:
-                self._timer = self.loop.call_later(request_seconds, self._refuse, _TOO_SLOW)
-            super().on_message_begin()
-
-        def on_headers_complete(self) -> None:
-            self._in_head = False
-            super().on_headers_complete()
-
-        def on_message_complete(self) -> None:
-            self._in_head, self._n_head = True, 0
-            self._stop_timer()
-            super().on_message_complete()
-
-        def _stop_timer(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-        def _refuse(self, answer: bytes) -> None:
-            """Say what is wrong, unless another answer is on its way, and hang up."""
-            self._stop_timer()
-            if self.transport.is_closing():
-                return
-            cycle = self.cycle
-            if cycle is None or cycle.response_complete or not cycle.response_started:
-                self.transport.write(answer)
-            self.transport.close()
-
-    return LimitedProtocol
 
 
 class Server(uvicorn.Server):
@@ -88,7 +23,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 application,
-                http=limited_protocol(settings.request_seconds),
+                http=connections(application.gate, settings.request_seconds),
                 loop="uvloop",
                 ws="none",
                 lifespan="on",

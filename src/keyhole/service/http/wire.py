@@ -32,9 +32,9 @@ def json_answer(value: Any, status: int = 200, headers: Headers = ()) -> Answer:
     return Answer(status, encode(value), JSON + headers)
 
 
-async def send_answer(send: Send, receive: Receive, answer: Answer, more: Headers) -> None:
+async def send_answer(send: Send, receive: Receive, answer: Answer) -> None:
     """Send an answer; what comes in pieces is sent as each comes, while somebody listens."""
-    headers = [*answer.headers, *more]
+    headers = [*answer.headers]
     if answer.pieces is None and answer.status != 204:
         headers.append((b"content-length", b"%d" % len(answer.body)))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})

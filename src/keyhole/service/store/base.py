@@ -1,7 +1,7 @@
 """What every store of the log must do; ``tests/service/test_stores.py`` holds each row to it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import ClassVar, Self
 
@@ -28,6 +28,13 @@ class Store(ABC):
         says that nothing was kept and that appending may be tried again; :class:`StoreFailed`, that
         what is on the disk is not known until the store is opened anew.
         """
+
+    def stage(self, events: Sequence[Event]) -> Callable[[], None]:
+        """Begin to append events, and return what ends it: called in any thread, it syncs.
+
+        It must be called before anything else is written. Both raise what :meth:`append` does.
+        """
+        return lambda: self.append(events)
 
     @abstractmethod
     def rankers(self) -> list[str]:

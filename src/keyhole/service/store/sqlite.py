@@ -4,8 +4,8 @@ import json
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,8 @@ class SqliteStore(Store):
         self._vfs = _vfs
         self._checkpoint_pages = _checkpoint_pages
         self._lock = threading.RLock()
+        self._write = threading.Lock()
+        """Held from the first row of a transaction to its commit, maybe in another thread."""
         self._readers: deque[apsw.Connection] = deque()
         self._tips: dict[str, Tip] = {}
         self._failed = False
@@ -107,12 +109,20 @@ class SqliteStore(Store):
     # ----------------------------------------------------------------------- writing
 
     def append(self, events: Sequence[Event]) -> None:
+        self.stage(events)()
+
+    def stage(self, events: Sequence[Event]) -> Callable[[], None]:
         rows = [(e.ranker, e.seq, e.kind, e.key, e.idem, e.at, e.body, e.link) for e in events]
         if not rows:
-            return
-        with self._writing() as db:
+            return lambda: None
+        with ExitStack() as until_written:
+            db = until_written.enter_context(self._writing())
             self._tips.update(follow(events, self._tip))
             db.executemany(_INSERT, rows)
+            # Every row leaves Python and has to get back in, which beside a busy thread takes
+            # milliseconds: so rows are written here, and only the commit in another thread.
+            until_committed = until_written.pop_all()
+        return until_committed.close
 
     def put_snapshot(self, snapshot: Snapshot) -> None:
         name = snapshot.ranker
@@ -130,7 +140,7 @@ class SqliteStore(Store):
     @contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
         """Give the connection that writes to a block that is one transaction."""
-        with self._lock:
+        with self._write:
             self._check_open()
             if self.read_only:
                 raise StoreError(f"{shortened(self.path)} was opened to be read only.")
@@ -305,7 +315,7 @@ class SqliteStore(Store):
             raise StoreError(f"{shortened(self.path)} has been closed.")
 
     def close(self) -> None:
-        with self._lock:
+        with self._write, self._lock:
             if self._closed:
                 return
             self._closed = True
