@@ -167,6 +167,14 @@ def test_what_is_no_log_is_refused_in_one_sentence(path):
         SqliteStore(path)
 
 
+def test_where_there_is_no_write_ahead_log_there_is_no_log(path):
+    # As on a disk of a network: no memory can be shared, and readers would stop the writer.
+    with pytest.raises(StoreFailed, match="cannot be given a write-ahead log"):
+        SqliteStore(path, _vfs="unix-none")
+    with SqliteStore(path) as store:
+        more(store, 1)
+
+
 def test_an_empty_file_becomes_a_log(path):
     path.touch()
     with SqliteStore(path) as store:
