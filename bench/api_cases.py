@@ -135,15 +135,17 @@ def _bytes(text):
 
 
 def attack(target, n_cases, number=0):
-    """Send about so many requests, half of them wrong, to every operation; return how many."""
+    """Send at least so many requests, many of them wrong, to every operation; return how many."""
     schema = schemathesis.openapi.from_dict(json.loads(document()))
     operations: list[Any] = [found.ok() for found in schema.get_all_operations()]  # type: ignore[union-attr]
     modes = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
-    each = max(n_cases // (len(operations) * len(modes)), 1)
     n_sent = 0
-    for operation in operations:
-        for mode in modes:
-            n_sent += _attack_one(target, operation, mode, each, number)
+    while n_sent < n_cases:
+        each = max((n_cases - n_sent) // (len(operations) * len(modes)), 2)
+        for operation in operations:
+            for mode in modes:
+                n_sent += _attack_one(target, operation, mode, each, number)
+        number += 1
     return n_sent
 
 

@@ -79,7 +79,7 @@ class Showroom:
 
     def open(self) -> None:
         """Begin to answer."""
-        self._desk = Desk(self.store)
+        self.desk = Desk(self.store)
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self._port))
@@ -94,13 +94,13 @@ class Showroom:
 
     def close(self) -> None:
         """Stop the desk, which ends the live streams, and then the server."""
-        asyncio.run_coroutine_threadsafe(self._desk.stop(), self._loop).result(_PATIENCE)
+        asyncio.run_coroutine_threadsafe(self.desk.stop(), self._loop).result(_PATIENCE)
         self._server.should_exit = True
         self._thread.join(_PATIENCE)
 
     def submit(self, command: Command) -> Any:
         """Give the desk a command, as a request would, and return its reply."""
-        future = asyncio.run_coroutine_threadsafe(self._desk.submit(command), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self.desk.submit(command), self._loop)
         return future.result(_PATIENCE)
 
     def __enter__(self) -> Self:
@@ -113,7 +113,7 @@ class Showroom:
         @asynccontextmanager
         async def lifespan(_):
             self._loop = asyncio.get_running_loop()
-            await self._desk.start()
+            await self.desk.start()
             self._is_open.set()
             yield
 
@@ -121,7 +121,7 @@ class Showroom:
             return error_page(request, 404, "There is no such page.")
 
         return Starlette(
-            routes=routes(self._desk, self._settings),
+            routes=routes(self.desk, self._settings),
             lifespan=lifespan,
             exception_handlers={404: not_found},
             middleware=[Middleware(_Strict)],

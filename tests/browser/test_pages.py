@@ -23,6 +23,8 @@ from keyhole.service.dashboard.log import PAGE_SIZE
 from keyhole.service.dashboard.pages import html
 from keyhole.service.dashboard.ranker_page import MAX_ITEM_ROWS, ranker_page
 from keyhole.service.dashboard.stream import SHORTEST_GAP, messages
+from keyhole.service.dashboard.views import Dashboard
+from keyhole.service.keys import Access
 from tests.browser.summaries import ITEMS, MARKUP, summary
 
 STATIC = dashboard.STATIC
@@ -142,7 +144,7 @@ def test_a_policy_is_judged_on_the_log(client, showroom):
     url = f"{showroom.url}{RANKER}/evaluate"
     page = client.post(url, data={"policy": "uniform", "bound": "student-t"})
     assert page.status_code == 200, page.text
-    assert "With 95.0 % confidence" in page.text
+    assert "With 95 % confidence" in page.text
     assert 'class="whisker"' in page.text
     order = {"policy": "order", "order": "\r\n".join(ITEMS)}
     result = client.post(f"{url}.json", data=order).json()["result"]
@@ -263,3 +265,30 @@ def test_a_page_about_a_mistake_needs_no_view():
     assert "&lt;b&gt;Soon." in page
     assert 'http-equiv="refresh"' in page
     assert "refresh" not in dashboard.error_html(500, "A fault", "Ours.").decode()
+
+
+def seen_with(showroom, path, view, access):
+    """Return a page as someone with a key sees it; the service puts the key's rights there."""
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": path,
+        "query_string": b"",
+        "headers": [(b"host", b"here")],
+        "path_params": {"ranker": "attractions"},
+        "state": {"access": access, "csrf": "a token"},
+    }
+    pages = Dashboard(showroom.desk, None)  # type: ignore[arg-type]
+    return asyncio.run(getattr(pages, view)(Request(scope)))
+
+
+def test_a_key_sees_its_own_rankers_and_gets_a_token_for_forms(showroom):
+    access = Access(frozenset({"read"}), frozenset({"attractions"}), "ab12")
+    page = seen_with(showroom, f"{RANKER}/evaluate", "evaluate", access).body.decode()
+    assert page.count('<input type="hidden" name="csrf" value="a token">') == 2
+    assert "Log out" in page
+    index = seen_with(showroom, "/", "index", access).body.decode()
+    assert "attractions" in index
+    assert "fresh" not in index
+    other = access._replace(rankers=frozenset({"fresh"}))
+    assert seen_with(showroom, f"{RANKER}/evaluate", "evaluate", other).status_code == 404

@@ -336,6 +336,21 @@ def test_an_apprentice_says_when_it_would_do_better():
     assert not summary(constant.ranker("animals"))["apprentice"]["better"]
 
 
+def test_the_worth_of_an_apprentice_is_a_mean_over_what_is_revealed():
+    from keyhole.service.summary import summary
+
+    engine = engine_of(mode="apprentice", k=2)
+    for round in range(200):
+        turned = ANIMALS[round % 4 :] + ANIMALS[: round % 4]
+        shown = rank(engine, baseline=turned)
+        answer(engine, shown.event_id, [float(name in ("bee", "dog")) for name in turned[:2]])
+    said = summary(engine.ranker("animals"))["apprentice"]
+    assert said["baseline"]["value"] == 0.5
+    assert said["own"]["value"] == np.mean(
+        [name in ("bee", "dog") for name in engine.ranker("animals").learner.best()[:2]]
+    )
+
+
 def test_an_apprentice_may_show_its_own_list_in_a_share_of_rounds():
     engine = engine_of(mode="apprentice", apprentice_share=0.25)
     own = 0

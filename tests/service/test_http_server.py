@@ -192,6 +192,15 @@ def test_many_requests_on_one_connection_are_answered_in_order():
             assert [a or b for a, b in found] == [b"e0", b"e1", b"e2", b"ok", b"e3", b"e4", b"e5"]
 
 
+def test_an_answer_to_head_has_no_body():
+    with Running() as running:
+        running.until_ready()
+        head = b"HEAD /v1/rankers/animals/rank HTTP/1.1\r\nhost: localhost\r\n"
+        told = running.raw(head + b"connection: close\r\n\r\n")
+        assert told.startswith(b"HTTP/1.1 405")
+        assert told.endswith(b"\r\n\r\n")
+
+
 def _bytes_of(text):
     return (text[i : i + 97] for i in range(0, len(text), 97))
 

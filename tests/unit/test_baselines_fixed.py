@@ -23,6 +23,7 @@ from keyhole.rankers import (
     Thompson,
     TopRank,
 )
+from keyhole.rankers.fixed.cascade_ucb import BOUNDS
 from tests.unit.references import descending, discount, units
 from tests.unit.references_fixed import RUN, SEED, place_of
 from tests.unit.test_references_fixed import crowd, same_play
@@ -134,6 +135,15 @@ class CascadeReference(Counts):
         keys = [100.0 if not gains else self.bound(gains, round + 1) for gains in self.seen]
         ties = 1e-6 * units(place_of(round), TIES, self.n_items)
         return descending(keys + ties), True, math.nan
+
+
+@pytest.mark.parametrize("time", [1, 2, 50, 10_000])
+def test_bounds_of_means_are_those_of_their_formulas(time):
+    for gains in ([0.0, 0.0], [1.0] * 3, [0.2, 0.9, 0.4], [0.0, 1.0] * 40, [0.1] * 900):
+        mean, count = float(np.mean(gains)), float(len(gains))
+        for name, kl in (("kl", True), ("ucb1", False)):
+            expected = CascadeReference(1, 1, kl=kl).bound(gains, time)
+            assert BOUNDS[name](mean, count, float(time)) == pytest.approx(expected, abs=2e-6)
 
 
 class PEGEReference(Counts):
@@ -354,3 +364,4 @@ def test_settings_that_cannot_be_are_refused():
         CascadeUCB(3, bound="hoeffding")
     with pytest.raises(InvalidInput, match="Every pair of 10000000 items"):
         TopRank(10_000_000)
+    assert TopRank(2000).n_items == 2000  # 96 megabytes

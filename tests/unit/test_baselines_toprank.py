@@ -108,6 +108,15 @@ def test_toprank_knows_who_is_worse_where_differences_reach_their_bound(size, fa
         assert ranker.state.beaten.tolist() == beaten.tolist()
 
 
+def test_toprank_shows_those_who_are_beaten_by_those_above_them_alone():
+    ranker = TopRank(4, k=4)
+    beaten = np.zeros((4, 4))
+    beaten[0, [1, 2]] = beaten[1, 2] = beaten[3, 2] = 1.0  # 2 beats all, and 1 beats 0
+    shown = ranker.load_state_dict({**ranker.state_dict(), "beaten": beaten}).rank()
+    assert (shown.ranking[0], shown.ranking[3]) == (2, 0)
+    assert shown.note.tolist() == [1.0, 3.0, 3.0, 4.0]
+
+
 def test_toprank_sorts_a_block_by_all_differences():
     ranker = TopRank(3)
     differences = np.array([[0.0, -3.0, 1.0], [3.0, 0.0, -2.0], [-1.0, 2.0, 0.0]])

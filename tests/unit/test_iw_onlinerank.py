@@ -16,6 +16,7 @@ from keyhole.rankers import Fixed, IWOnlineRank
 from keyhole.rankers.fixed.iw_onlinerank import (
     chance_among,
     chance_of_sight,
+    chance_on_top,
     nodes_of_the_unit,
 )
 
@@ -92,6 +93,16 @@ def test_1_chances_of_sight_are_those_of_all_rankings(k):
             tolerance = 1e-12 if k == 1 or scale < 2.0 else 1e-6
             assert np.allclose(seen_by_formula(scores, k, 0.3), expected, rtol=tolerance, atol=0.0)
             assert expected.sum() == pytest.approx(k)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_1_chances_of_sight_are_numbers_however_far_scores_are_apart(k):
+    chances = seen_by_formula(np.array([0.0, 2000.0, -2000.0, 5000.0]), k, 0.3)
+    in_order = np.array([k >= 3, k >= 2, False, True])
+    at_k = np.array([k == 3, k == 2, False, k == 1])
+    expected = np.where(in_order, 1.0 - at_k * 0.3 * (1 - k / 4), 0.3 / 4)
+    assert chances == pytest.approx(expected)
+    assert chance_on_top(np.array([0.0, 2000.0]), np.arange(2), 0) > 0.0
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])

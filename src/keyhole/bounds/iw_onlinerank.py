@@ -11,14 +11,14 @@ for rates eta and shares gamma of lifts that do not rise; c0, a and f depend on 
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from keyhole.bounds import ftpl
 from keyhole.contracts import Measure
 from keyhole.errors import FloatArray
-from keyhole.kernels.compiled import kernel, rare_kernel
+from keyhole.kernels.compiled import kernel
 from keyhole.measures import measure as named_measure
 
 EULER = 0.5772156649015329
@@ -133,12 +133,6 @@ def mix_and_rate(schedule: Schedule, round: int) -> tuple[float, float]:
     mix = min((schedule.known_mix if known else schedule.mix) * time ** (-1.0 / 3.0), 1.0)
     rate = schedule.known_rate if known else schedule.rate
     return mix, rate * math.sqrt(mix / ((schedule.unseen + schedule.seen * mix) * time))
-
-
-@rare_kernel
-def _fill(schedule: Schedule, mixes: Any, rates: Any) -> None:
-    for round in range(mixes.shape[0]):
-        mixes[round], rates[round] = mix_and_rate(schedule, round)
 
 
 def regret_bound(given: Constants, schedule: Schedule, rounds: int) -> float:

@@ -302,8 +302,7 @@ def _answer(
     live: LiveRanker, ranked: Ranked, request: FeedbackRequest, learned: Learned
 ) -> Answered:
     """Return feedback as the log keeps it, or raise."""
-    n_shown = len(ranked.ranking) - ranked.n_excluded
-    k = min(ranked.k, n_shown)
+    k = ranked.k
     relevance: tuple[float, ...] = ()
     if request.status == "observed":
         relevance = tuple(float(value) for value in request.relevance or ())

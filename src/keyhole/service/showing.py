@@ -277,7 +277,7 @@ def rank_reply(live: LiveRanker, event: Event, ranked: Ranked) -> RankReply:
     return RankReply(
         event_id=str(event.key),
         ranking=[names[index] for index in shown_now],
-        k=min(ranked.k, len(shown_now)),
+        k=ranked.k,
         policy=Policy(ranked.mode, ranked.explored, ranked.p_marginal, ranked.p_conditional),
         model_seq=ranked.model_seq,
         feedback_by=by,

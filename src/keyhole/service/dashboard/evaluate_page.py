@@ -7,7 +7,7 @@ import msgspec
 
 from keyhole.errors import InvalidInput
 from keyhole.service.commands import EvaluationRequest
-from keyhole.service.dashboard.numbers import NONE, count, interval, percent, signed, value
+from keyhole.service.dashboard.numbers import NONE, count, interval, signed, value
 
 DECISIVE = "doubly-robust"
 PLAIN = "importance-weighted"
@@ -28,6 +28,8 @@ BOUNDS = {
 }
 _MOST_FIELDS = 16
 _WIDTH = 400.0
+_ROOM = 0.25
+"""What a figure has beside what it must show, as a share of it."""
 _ROWS = (("policy", "The policy"), ("baseline", "What it must beat"), ("difference", "Difference"))
 
 
@@ -81,12 +83,12 @@ def result_page(result: dict[str, Any]) -> dict[str, Any]:
         ],
         "whisker": whisker(difference),
         "notes": result["notes"],
-        "skipped": count(result["skipped"]),
+        "skipped": count(result["skipped"]) if result["skipped"] else None,
     }
 
 
 def _sentence(result: dict[str, Any], promote: bool) -> str:
-    sure, n = percent(result["confidence"]), count(result["rows"])
+    sure, n = f"{100.0 * result['confidence']:g} %", count(result["rows"])
     bound = result["lower_bound"]
     if bound is None:
         return f"{n} rounds of the log give no bound on the difference in {result['measure']}."
@@ -111,19 +113,19 @@ def _row(label: str, record: dict[str, Any], *, is_difference: bool) -> dict[str
 
 
 def whisker(record: dict[str, Any]) -> dict[str, Any]:
-    """Return where the difference, its intervals and zero are in a figure."""
+    """Return where the difference, its intervals and zero are in a figure.
+
+    The figure is as wide as the approximate interval asks for. The other may be far wider: it then
+    goes on beyond the edges.
+    """
     ends = [record["value"], 0.0]
-    ends += [
-        end
-        for name in ("interval", "approximate_interval")
-        for end in record[name]
-        if end is not None
-    ]
+    ends += [end for end in record["approximate_interval"] if end is not None]
     low, high = min(ends), max(ends)
-    room = 0.05 * (high - low) or 1.0
+    room = _ROOM * (high - low) or 1.0
 
     def at(number: float) -> float:
-        return round(_WIDTH * (number - low + room) / (high - low + 2.0 * room), 1)
+        share = (number - low + room) / (high - low + 2.0 * room)
+        return round(_WIDTH * min(max(share, 0.0), 1.0), 1)
 
     def span(name: str) -> tuple[float, float]:
         left, right = record[name]

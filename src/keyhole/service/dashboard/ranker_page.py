@@ -74,8 +74,8 @@ def facts(summary: Summary) -> list[Row]:
         (
             "Rounds",
             count(summary["round"]),
-            f"{count(summary['counts']['waiting'])} waiting for feedback",
-            "Lists shown so far.",
+            f"{count(summary['counts']['waiting'])} waiting",
+            "Lists shown so far, and those of them on which feedback may yet come.",
         ),
         (
             "Score",

@@ -121,8 +121,7 @@ class SqliteStore(Store):
             db.executemany(_INSERT, rows)
             # Every row leaves Python and has to get back in, which beside a busy thread takes
             # milliseconds: so rows are written here, and only the commit in another thread.
-            until_committed = until_written.pop_all()
-        return until_committed.close
+            return until_written.pop_all().close
 
     def put_snapshot(self, snapshot: Snapshot) -> None:
         name = snapshot.ranker
