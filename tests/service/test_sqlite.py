@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -19,7 +20,7 @@ from keyhole.service.errors import (
     StoreNewer,
 )
 from keyhole.service.events import Key
-from keyhole.service.store import sqlite_file
+from keyhole.service.store import copying, sqlite_file
 from keyhole.service.store.checking import check_log
 from keyhole.service.store.sqlite import SqliteStore
 from keyhole.service.store.sqlite_file import MIGRATIONS
@@ -167,6 +168,14 @@ def test_what_is_no_log_is_refused_in_one_sentence(path):
         SqliteStore(path)
 
 
+def test_where_there_is_no_write_ahead_log_there_is_no_log(path):
+    # As on a disk of a network: no memory can be shared, and readers would stop the writer.
+    with pytest.raises(StoreFailed, match="cannot be given a write-ahead log"):
+        SqliteStore(path, _vfs="unix-none")
+    with SqliteStore(path) as store:
+        more(store, 1)
+
+
 def test_an_empty_file_becomes_a_log(path):
     path.touch()
     with SqliteStore(path) as store:
@@ -243,6 +252,47 @@ def test_another_process_adds_keys_and_cannot_write(path):
         n_keys, seq = map(int, other.communicate()[0].split())
         assert (other.returncode, n_keys, len(store.keys())) == (0, 20, 20)
         assert check_log(store)["shop"] >= seq > 1
+
+
+class Interrupted:
+    """A connection, or a backup to it, between whose steps something is appended."""
+
+    def __init__(self, real: Any, store: SqliteStore) -> None:
+        self._real, self._store = real, store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    def __enter__(self) -> "Interrupted":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._real.__exit__(*error)
+
+    def backup(self, *given: Any) -> "Interrupted":
+        return Interrupted(self._real.backup(*given), self._store)
+
+    def step(self, n_pages: int) -> None:
+        self._real.step(n_pages)
+        more(self._store, 1)
+        assert check_log(self._store)["shop"] < 400, "A copy begins again and again."
+
+
+def test_a_copy_is_of_one_moment_however_much_is_appended_meanwhile(path, monkeypatch):
+    copy = path.with_name("copy.db")
+    with SqliteStore(path) as store:
+        events = more(store, 200, size=400)
+
+        def connected(file: Path, *, read_only: bool = False) -> Any:
+            db = sqlite_file.connect(file, read_only=read_only)
+            return db if read_only else Interrupted(db, store)
+
+        monkeypatch.setattr(copying, "_STEP", 1)
+        monkeypatch.setattr(copying, "connect", connected)
+        copying.copy_log(path, copy, lambda _: None)
+        with SqliteStore(copy) as copied:
+            assert list(copied.events("shop")) == events
+        assert check_log(store)["shop"] > 220
 
 
 def test_the_write_ahead_log_does_not_grow_without_end(path):

@@ -1,5 +1,6 @@
 """The contract of stores, held by every row of their table."""
 
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -163,6 +164,36 @@ def test_conflicts_say_what_must_follow(store):
         store.append(events[1:])
     with pytest.raises(Conflict, match="must be linked to all before it, which event 1 is not"):
         store.append([altered(events[0], idem="forged")])
+
+
+def test_staged_events_are_there_once_they_are_committed_by_any_thread(store):
+    kept = more(store, 4)
+    commit = store.stage(chain(9)[4:])
+    assert all_of(store) == kept
+    thread = threading.Thread(target=commit)
+    thread.start()
+    thread.join()
+    assert all_of(store) == chain(9)
+    store.stage([])()
+    more(store, 3)
+
+
+@pytest.mark.parametrize("what", bad_batches())
+def test_what_cannot_be_staged_or_committed_leaves_nothing(store, what):
+    kept = more(store, 10)
+    with pytest.raises(Conflict):
+        store.stage(bad_batches()[what])()
+    assert all_of(store) == kept
+    more(store, 1)
+
+
+def test_what_is_staged_and_given_up_leaves_nothing(store):
+    kept = more(store, 10)
+    commit = store.stage(chain(12)[10:])
+    del commit
+    gc.collect()
+    assert all_of(store) == kept
+    more(store, 3)
 
 
 def test_two_snapshots_are_kept(store):
