@@ -49,7 +49,8 @@ def access_by_session(
 def access_without_keys(settings: "Settings", method: str, headers: dict[bytes, bytes]) -> Access:
     """Return what everybody may do as long as there is no key: all, unless another site asks."""
     check_origin(method, headers)
-    check_host(settings, headers.get(b"host", b"localhost"))
+    if not settings.insecure:
+        check_host(headers.get(b"host", b"localhost"), settings.host)
     return EVERYTHING
 
 
@@ -84,16 +85,14 @@ def check_origin(method: str, headers: dict[bytes, bytes]) -> None:
 
 
 @lru_cache(maxsize=1_000)
-def check_host(settings: "Settings", host: bytes) -> None:
+def check_host(host: bytes, own: str) -> None:
     """Raise where a name that somebody else owns was made to lead to this machine.
 
     As long as there is no key, all that keeps strangers out is that they cannot reach the port;
     a page of theirs, whose name they point here, could.
     """
-    if settings.insecure:
-        return
     name = _PORT.sub("", host.decode("latin-1")).strip("[]").lower()
-    if name in ("localhost", settings.host.lower()):
+    if name in ("localhost", own.lower()):
         return
     try:
         ip_address(name)

@@ -154,7 +154,7 @@ class Connection(HttpToolsProtocol):
         except BaseException:
             self.transport.close()
             raise
-        if not cycle.disconnected and answer is not None:
+        if not (answer is None or cycle.disconnected or self.transport.is_closing()):
             self._write(answer, cycle)
 
     def _write(self, answer: Answer, cycle: DirectCycle) -> None:
