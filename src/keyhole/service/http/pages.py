@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keyhole.errors import KeyholeError
-from keyhole.service.dashboard import routes
+from keyhole.service.dashboard import error_html, routes
 from keyhole.service.desk import Desk
 from keyhole.service.http.call import Call
 from keyhole.service.http.doors import (
@@ -176,8 +176,7 @@ def refusal(error: Exception, accept: bytes, path: str) -> Answer:
     if isinstance(error, Unauthorized):
         return _redirect(f"{LOGIN}?next={quote(path)}")
     problem = problem_of(error)
-    refresh = '<meta http-equiv="refresh" content="1">' if answer.status == 503 else ""
-    page = _page(problem.title, f"<p>{escape(problem.detail)}</p>", refresh)
+    page = error_html(answer.status, problem.title, problem.detail, is_passing=answer.status == 503)
     return Answer(answer.status, page, _HTML)
 
 
@@ -260,12 +259,12 @@ def _redirect(where: str, cookie: str | None = None) -> Answer:
     return Answer(303, headers=headers)
 
 
-def _page(title: str, body: str, head: str = "") -> bytes:
+def _page(title: str, body: str) -> bytes:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)} · Keyhole</title>{head}"
+        f"<title>{escape(title)} · Keyhole</title>"
         '<link rel="stylesheet" href="/static/dashboard.css"></head>'
         f'<body><main id="main"><h1>{escape(title)}</h1>{body}</main></body></html>'
     ).encode()
