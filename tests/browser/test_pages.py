@@ -2,9 +2,12 @@
 
 import asyncio
 import hashlib
+import json
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -13,6 +16,7 @@ from starlette.requests import Request
 from keyhole.errors import InvalidInput
 from keyhole.service import dashboard
 from keyhole.service.commands import FeedbackRequest, GiveFeedback, Rank, RankRequest
+from keyhole.service.dashboard.commands import next_commands
 from keyhole.service.dashboard.evaluate_page import (
     blank_form,
     read_form,
@@ -197,7 +201,6 @@ def rendered(told):
         "summary": told,
         "page": ranker_page(told),
         "mode_says": "",
-        "verdict": [("reason", "Two grades look the same.")],
         "commands": "",
         "beat": 10.0,
     }
@@ -206,8 +209,10 @@ def rendered(told):
 
 
 def test_a_page_tells_what_is_rare():
-    text = rendered(summary(verdict={"reason": "x"}))
-    assert "cannot be learnt well" in text
+    verdict = {"reason": "Two grades look the same.", "advice": ["Use DCG."]}
+    text = rendered(summary(verdict=verdict))
+    assert "Why DCG cannot be learnt from the top 2" in text
+    assert "Use DCG." in text
     assert "Two grades look the same." in text
     assert "The apprentice would do better" in text
     assert "Feedback takes longer than a tenth" in text
@@ -292,3 +297,13 @@ def test_a_key_sees_its_own_rankers_and_gets_a_token_for_forms(showroom):
     assert "fresh" not in index
     other = access._replace(rankers=frozenset({"fresh"}))
     assert seen_with(showroom, f"{RANKER}/evaluate", "evaluate", other).status_code == 404
+
+
+def test_commands_for_queries_bring_documents_with_features():
+    config = SimpleNamespace(k=5, catalogue=None, request={"n_features": 2})
+    live: Any = SimpleNamespace(name="search", config=config)
+    words = shlex.split(next_commands("http://here", live, needs_key=True).replace("\\\n", ""))
+    bodies = [json.loads(word) for word in words if word.startswith("{")]
+    assert bodies[0]["features"] == [[1, 0], [0, 1], [0, 0]]
+    assert bodies[1] == {"relevance": [1, 0, 0]}
+    assert words.count("authorization: Bearer $KEYHOLE_KEY") == 2

@@ -7,6 +7,7 @@ from unittest.mock import AsyncMock
 
 import polars
 import pytest
+import structlog
 
 from keyhole.service.errors import Conflict, StoreFailed, StoreFull
 from keyhole.service.http import problems
@@ -127,6 +128,9 @@ def test_a_batch_has_a_status_per_line(service):
     assert service.ask("POST", path, content=most, headers=NDJSON).status_code == 200
     more = service.ask("POST", path, content=most + b'{"event_id":"x"}', headers=NDJSON)
     assert "at most 1000 lines, got 1001" in problem(more, 422, "invalid")["detail"]
+    empty = service.ask("POST", path, content=b"\n" * 2_001, headers=NDJSON)
+    assert "at most 1000 lines, got 2001" in problem(empty, 422, "invalid")["detail"]
+    assert service.ask("POST", path, content=b"\n" * 2_000, headers=NDJSON).content == b""
 
 
 def test_the_log_comes_in_pages_as_lines_and_as_a_table():
@@ -258,6 +262,17 @@ def test_a_request_keeps_the_name_that_its_caller_gave_it(service):
     assert problem(named, 404, "not-found")["instance"] == "urn:keyhole:request:mine-1"
     forged = service.ask("GET", "/v1/rankers/none", headers={"x-request-id": "a b\tc"})
     assert forged.headers["x-request-id"] != "a b\tc"
+
+
+def test_requests_are_logged_if_asked_for():
+    with Asked(log_requests=True) as asked, structlog.testing.capture_logs() as logged:
+        asked.ask("GET", "/healthz", headers={"x-request-id": "mine"})
+        asked.ask("GET", "/v1/rankers/none")
+    assert [(each["operation"], each["status"]) for each in logged] == [
+        ("healthz", 200),
+        ("get_ranker", 404),
+    ]
+    assert logged[0]["request"] == "mine"
 
 
 def test_a_stream_tells_of_changes_and_beats_and_ends():

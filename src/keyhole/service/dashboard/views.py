@@ -1,8 +1,6 @@
 """The views of the dashboard: who asks for what, and which page answers it."""
 
 import asyncio
-import json
-import shlex
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import wraps
 from typing import Any, Protocol
@@ -13,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 
 from keyhole.errors import InvalidInput, KeyholeError
 from keyhole.service.commands import EvaluationRequest
+from keyhole.service.dashboard.commands import first_commands, next_commands
 from keyhole.service.dashboard.evaluate_page import (
     BASELINES,
     BOUNDS,
@@ -95,7 +94,7 @@ class Dashboard:
         data = {
             "page": page,
             "needs_key": needs_key,
-            "commands": _first_commands(_base(request), needs_key),
+            "commands": first_commands(_base(request), needs_key),
             "twin": f"{root_of(request)}/index.json",
         }
         return html(request, "index.html", data)
@@ -117,8 +116,7 @@ class Dashboard:
             "summary": summary,
             "page": page,
             "mode_says": MODES[summary["mode"]],
-            "verdict": _pairs(summary["verdict"] or {}),
-            "commands": _next_commands(_base(request), live.name, summary["k"], needs_key),
+            "commands": next_commands(_base(request), live, needs_key),
             "beat": self.settings.heartbeat_seconds,
             "twin": f"{root_of(request)}/rankers/{live.name}{_JSON}",
         }
@@ -263,39 +261,3 @@ def _number(text: str | None) -> int | None:
 
 def _base(request: Request) -> str:
     return str(request.base_url).rstrip("/")
-
-
-def _curl(method: str, address: str, body: dict[str, Any], needs_key: bool) -> str:
-    """Return a command that works in a shell, whatever the names in it."""
-    key = """ -H "authorization: Bearer $KEYHOLE_KEY\"""" if needs_key else ""
-    return (
-        f"curl -X {method} {shlex.quote(address)}{key} \\\n"
-        f"  -H 'content-type: application/json' -d {shlex.quote(json.dumps(body))}"
-    )
-
-
-def _first_commands(base: str, needs_key: bool) -> str:
-    """Return commands that make a ranker, ask it for a list, and tell it what came of it."""
-    make = {"items": ["news", "sport", "weather", "puzzle"], "k": 1}
-    address = f"{base}/v1/rankers/front-page"
-    return f"{_curl('PUT', address, make, needs_key)}\n{_show_and_tell(address, 1, needs_key)}"
-
-
-def _next_commands(base: str, name: str, k: int, needs_key: bool) -> str:
-    """Return commands that ask a ranker for a list, and tell it what came of it."""
-    return _show_and_tell(f"{base}/v1/rankers/{name}", k, needs_key)
-
-
-def _show_and_tell(address: str, k: int, needs_key: bool) -> str:
-    told = {"relevance": [1] + [0] * (k - 1)}
-    rank = _curl("POST", f"{address}/rank", {"event_id": "first"}, needs_key)
-    return f"{rank}\n{_curl('PUT', f'{address}/events/first/feedback', told, needs_key)}"
-
-
-def _pairs(verdict: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what the oracle says as words and plain values."""
-    return [
-        (key.replace("_", " "), str(said))
-        for key, said in verdict.items()
-        if isinstance(said, str | int | float) and not isinstance(said, bool)
-    ]

@@ -8,6 +8,7 @@ from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from keyhole.errors import shown
 from keyhole.service.errors import NotFound
 from keyhole.service.http.problems import Forbidden, Unauthorized
 from keyhole.service.keys import EVERYTHING, Access, KeyRing, ScopeName
@@ -68,7 +69,7 @@ def check_access(access: Access, needs: ScopeName, ranker: str | None, needs_all
 
 def not_found(ranker: str) -> NotFound:
     """Return what is said of a ranker that does not exist, or not for this key."""
-    return NotFound(f"There is no ranker {ranker!r}.")
+    return NotFound(f"There is no ranker {shown(ranker)}.")
 
 
 def check_origin(method: str, headers: dict[bytes, bytes]) -> None:

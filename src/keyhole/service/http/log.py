@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from tempfile import TemporaryFile
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -55,10 +55,12 @@ async def list_events(call: Call) -> Answer:
         more = page[-1]["seq"] if len(page) == limit else None
         return json_answer(EventsReply(page, more))
     if form == "ndjson":
-        return Answer(200, headers=headers, pieces=_lines(desk.store, ranker, after, limit))
+        page = await asyncio.to_thread(_records, desk.store, ranker, after, min(limit, _PAGE))
+        return Answer(200, headers=headers, pieces=_lines(desk.store, ranker, page, limit))
+    file = await asyncio.to_thread(_table, desk.store, ranker, after, limit)
     name = f'attachment; filename="{ranker}.parquet"'.encode()
     headers = (*headers, (b"content-disposition", name))
-    return Answer(200, headers=headers, pieces=_parquet(desk.store, ranker, after, limit))
+    return Answer(200, headers=headers, pieces=_content(file))
 
 
 def _format(call: Call, given: str | None) -> str:
@@ -82,24 +84,32 @@ def _records(store: Store, ranker: str, after: int, limit: int) -> list[dict[str
     return list(event_records(store, ranker, after=after, limit=limit))
 
 
-async def _lines(store: Store, ranker: str, after: int, limit: int) -> AsyncGenerator[bytes, None]:
-    """Yield the log as lines, page by page, so that none of it is held."""
-    while limit > 0:
-        page = await asyncio.to_thread(_records, store, ranker, after, min(limit, _PAGE))
-        if not page:
-            return
+async def _lines(
+    store: Store, ranker: str, page: list[dict[str, Any]], limit: int
+) -> AsyncGenerator[bytes, None]:
+    """Yield the log as lines from its first page on, so that no more than a page is held."""
+    while page:
         yield b"".join(encode(record) + b"\n" for record in page)
         after, limit = page[-1]["seq"], limit - len(page)
+        if limit <= 0:
+            return
+        page = await asyncio.to_thread(_records, store, ranker, after, min(limit, _PAGE))
 
 
-async def _parquet(
-    store: Store, ranker: str, after: int, limit: int
-) -> AsyncGenerator[bytes, None]:
-    """Yield impressions and their feedback as a Parquet file, a row for each item revealed."""
-    with TemporaryFile() as file:
-        rows = impressions(store, ranker, after=after, limit=limit)
-        await asyncio.to_thread(write_parquet, rows, file)
+def _table(store: Store, ranker: str, after: int, limit: int) -> IO[bytes]:
+    """Return impressions and their feedback as a Parquet file, a row for each item revealed."""
+    file = TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
+    try:
+        write_parquet(impressions(store, ranker, after=after, limit=limit), file)
         file.seek(0)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+async def _content(file: IO[bytes]) -> AsyncGenerator[bytes, None]:
+    with file:
         while piece := await asyncio.to_thread(file.read, _CHUNK):
             yield piece
 
