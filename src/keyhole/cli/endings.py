@@ -52,7 +52,7 @@ def _ending_of(error: BaseException) -> tuple[ExitCode, str]:
     """Return the exit code of an error, and a sentence about it."""
     if isinstance(error, VerdictIsNo):
         return ExitCode.NO, str(error)
-    if isinstance(error, CannotWrite):
+    if isinstance(error, CannotWrite | StoreFull | StoreFailed):
         return ExitCode.MACHINE_FAILED, str(error)
     if isinstance(error, KeyholeError):
         return ExitCode.BAD_INPUT, str(error)
