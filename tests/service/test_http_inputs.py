@@ -205,7 +205,8 @@ async def _crowd(asked):
 
     asked.desk.submit = slow
     waiting = [asyncio.ensure_future(asked._ask("POST", RANK, {})) for _ in range(2)]
-    await asyncio.sleep(0.05)
+    while asked.app.service.metrics.in_flight < 2:
+        await asyncio.sleep(0)
     refused = await asked._ask("GET", "/healthz", {})
     problem(refused, 503, "busy")
     assert refused.headers["retry-after"] == "1"

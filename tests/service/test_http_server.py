@@ -8,6 +8,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import structlog
@@ -117,14 +118,15 @@ def _get(path):
 
 
 def test_slow_and_endless_requests_are_cut_off():
-    with Running(request_seconds=0.3, max_body_bytes=1_024) as running:
+    with Running(request_seconds=1.0, max_body_bytes=1_024) as running:
         running.until_ready()
         head = b"POST /v1/rankers/animals/rank HTTP/1.1\r\nhost: localhost\r\n"
         kind = b"content-type: application/json\r\n"
-        assert running.raw(head).startswith(b"HTTP/1.1 408")
-        assert running.raw(b"").startswith(b"HTTP/1.1 408")
-        slow = running.raw(head + kind + b"content-length: 2\r\n\r\n{")
-        assert slow.startswith(b"HTTP/1.1 408")
+        half = head + kind + b"content-length: 2\r\n\r\n{"
+        odd = head + b"transfer-encoding: chunked\r\n" + kind + b"\r\n1\r\n{\r\n"
+        with ThreadPoolExecutor(4) as pool:
+            for told in pool.map(running.raw, [b"", head, half, odd]):
+                assert told.startswith(b"HTTP/1.1 408")
         large = running.raw(head + b"x: " + b"y" * 70_000)
         assert large.startswith(b"HTTP/1.1 431")
         many = running.raw(head, *[b"a: b\r\n" * 2_000] * 6)

@@ -22,6 +22,12 @@ PROMISED = [
     "POST /v1/keys", "DELETE /v1/keys/{prefix}", "GET /healthz", "GET /readyz", "GET /metrics",
     "GET /openapi.json",
 ]  # fmt: skip
+RARE = {
+    "DELETE /v1/keys/{prefix}",
+    "GET /v1/rankers/{ranker}/evaluations/{evaluation}",
+    "PUT /v1/rankers/{ranker}",
+}
+"""What random requests hardly ever do: their ids cannot be guessed, their fields must agree."""
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +84,6 @@ def test_a_thousand_requests_made_of_the_description_are_answered_as_it_says():
             200, 201, 202, 204, 400, 404, 406, 409, 412, 415, 422,
         }  # fmt: skip
         answered = {label for label, status in target.statuses if status < 300}
-        assert len(answered) >= len(OPERATIONS) - 2  # evaluations and keys that nobody knows
+        assert set(PROMISED) - answered <= RARE
     finally:
         target.close()

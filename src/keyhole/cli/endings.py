@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from keyhole.cli.streams import flush_streams, fold_middle, prepare_streams, tell
 from keyhole.errors import CannotWrite, KeyholeError
+from keyhole.service.errors import StoreFailed, StoreFull
 
 TRACEBACK = "KEYHOLE_TRACEBACK"
 """The environment variable that shows where in the code an error arose, if it is set."""

@@ -175,9 +175,9 @@ def refusal(error: Exception, accept: bytes, path: str) -> Answer:
         return answer
     if isinstance(error, Unauthorized):
         return _redirect(f"{LOGIN}?next={quote(path)}")
-    problem = problem_of(error)
-    page = error_html(answer.status, problem.title, problem.detail, is_passing=answer.status == 503)
-    return Answer(answer.status, page, _HTML)
+    told = problem_of(error)
+    page = error_html(told.status, told.title, told.detail, is_passing=told.status == 503)
+    return Answer(told.status, page, _HTML)
 
 
 class _Listener:
@@ -259,24 +259,18 @@ def _redirect(where: str, cookie: str | None = None) -> Answer:
     return Answer(303, headers=headers)
 
 
-def _page(title: str, body: str) -> bytes:
+def _login_form(where: str, wrong: str = "") -> bytes:
+    said = f'<p role="alert">{escape(wrong)}</p>' if wrong else ""
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)} · Keyhole</title>"
+        "<title>Log in · Keyhole</title>"
         '<link rel="stylesheet" href="/static/dashboard.css"></head>'
-        f'<body><main id="main"><h1>{escape(title)}</h1>{body}</main></body></html>'
-    ).encode()
-
-
-def _login_form(where: str, wrong: str = "") -> bytes:
-    said = f'<p role="alert">{escape(wrong)}</p>' if wrong else ""
-    return _page(
-        "Log in",
-        f'{said}<form method="post" action="{LOGIN}">'
+        f'<body><main id="main"><h1>Log in</h1>{said}'
+        f'<form class="form panel" method="post" action="{LOGIN}">'
         '<p><label for="key">Access key</label> '
         '<input id="key" name="key" type="password" autocomplete="current-password" required></p>'
         f'<input type="hidden" name="next" value="{escape(where)}">'
-        '<p><button type="submit">Log in</button></p></form>',
-    )
+        '<p><button type="submit">Log in</button></p></form></main></body></html>'
+    ).encode()
