@@ -180,6 +180,14 @@ def test_a_ranker_is_put_with_what_was_given_alone(connect):
     assert (info.name, info.version, info.request) == ("shop", 4, {"items": ["a"]})
     assert service.bodies == [{"items": ["a", "b"], "k": 1, "simulation": True}]
     assert service.requests[0].headers["if-match"] == '"3"'
+    assert service.requests[0].extensions["timeout"]["connect"] == 5.0
+    assert service.requests[0].extensions["timeout"]["read"] == 120.0  # kernels are compiled
+
+
+def test_other_requests_are_given_up_sooner(connect):
+    client, service = connect((201, RANKED), timeout=0.5)
+    client.rank("shop")
+    assert set(service.requests[0].extensions["timeout"].values()) == {0.5}
 
 
 def test_what_can_be_read(connect):
@@ -368,7 +376,7 @@ def test_the_list_seen_last_then_the_order_given(connect, pauses):
     client.rank("shop")
     assert client.rank("shop").ranking == ["b", "a"]
     assert client.rank("shop", fallback=["z"]).ranking == ["z"]
-    assert client.rank("web", ["x", "y"], [[1.0], [2.0]]).ranking == ["x", "y"]
+    assert client.rank("shop", ["x", "y"], [[1.0], [2.0]]).ranking == ["x", "y"]
     assert client.rank("web", ["x", "y"], [[1.0], [2.0]], baseline=["y", "x"]).ranking == ["y", "x"]
     with pytest.raises(ServiceAway):
         client.rank("other")

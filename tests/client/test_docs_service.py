@@ -41,13 +41,13 @@ def place(tmp_path_factory):
     try:
         assert server.stdout is not None
         (port,) = re.findall(r"http://127\.0\.0\.1:(\d+)", server.stdout.readline())
-        while httpx.get(f"http://localhost:{port}/readyz").status_code != 200:
+        while httpx.get(f"http://localhost:{port}/readyz", timeout=60).status_code != 200:
             assert server.poll() is None
             time.sleep(0.05)
         yield folder, f"localhost:{port}"
     finally:
         server.terminate()
-        server.communicate(timeout=30)
+        server.communicate(timeout=120)
     assert server.returncode == 0
 
 

@@ -174,6 +174,16 @@ def test_people_of_a_file_meet_items_by_their_names(service_url, tmp_path):
     assert {milk for milk, _, _ in truths} == {0.0}
 
 
+def test_a_ranker_that_is_not_for_simulation_is_told_no_truth(service_url):
+    name = a_name()
+    with Client(service_url) as client:
+        client.put_ranker(name, items=NAMES)
+        run("simulate-users", service_url, "--ranker", name, "--items", 6, "--rounds", 4, "--json")
+        told = [e["body"] for e in client.events(name) if e["kind"] == "feedback"]
+    assert len(told) == 4
+    assert all(each.get("truth") is None for each in told)
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

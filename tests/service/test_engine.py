@@ -256,12 +256,13 @@ def test_items_come_and_go_by_name():
         ({"k": 5}, InvalidInput, "`k`"),
         ({"missing": 2.0}, InvalidInput, "`missing` must be at most max_grade=1"),
         ({"measure": "DGC"}, UnknownName, "Did you mean"),
+        ({"name": "a.json"}, InvalidInput, "must not end in .json"),
     ],
 )
 def test_a_ranker_that_cannot_be_is_refused(asked, error, match):
     engine = Engine(engine_of().store)
     with pytest.raises(error, match=match):
-        configure(engine, "other", **asked)
+        configure(engine, **{"name": "other", **asked})
     assert engine.store.rankers() == ["animals"]
 
 

@@ -1,5 +1,6 @@
 """Disks that are full or fail, at every call: nothing is promised that is not kept."""
 
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -74,6 +75,7 @@ class Trial:
         except StoreFull:
             assert self.fault.is_full
             assert list(store.events("shop")) == self.promised
+            assert self._left_by_a_crash() == self.promised
             if self.lasts:  # as long as there is no room
                 with pytest.raises(StoreFull):
                     store.append(events)
@@ -90,6 +92,14 @@ class Trial:
                 store.append(events)
         self.promised += events
         return store
+
+    def _left_by_a_crash(self) -> list[Event]:
+        """Return the events of a log whose process ends here: what was refused stays refused."""
+        left = self.path.with_name("left.db")
+        for end in ("", "-wal"):
+            shutil.copy(f"{self.path}{end}", f"{left}{end}")
+        with SqliteStore(left, _synchronous="OFF") as store:
+            return list(store.events("shop"))
 
     def _snapshot(self, store: SqliteStore) -> SqliteStore:
         try:

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import stat
 import subprocess
 import sys
@@ -206,6 +207,20 @@ def test_damage_anywhere_shows_or_does_no_harm(path):
         path.write_bytes(whole[:length])
         with pytest.raises(StoreDamaged), SqliteStore(path) as store:
             check_log(store)
+
+
+def test_what_a_killed_process_leaves_is_read_and_copied_as_it_is(path):
+    left, copy = path.with_name("left.db"), path.with_name("copy.db")
+    with SqliteStore(path) as store:
+        events = more(store, 50)
+        for end in ("", "-wal"):  # without the memory that the processes shared
+            shutil.copy(f"{path}{end}", f"{left}{end}")
+    with SqliteStore(left, read_only=True) as store:
+        assert check_log(store) == {"shop": 50}
+    copying.copy_log(left, copy, lambda _: None)
+    for file in (copy, left):
+        with SqliteStore(file) as store:
+            assert list(store.events("shop")) == events
 
 
 # ----------------------------------------------------------------------------- neighbours

@@ -64,12 +64,14 @@ def test_a_summary_counts_what_happened(asked):
     assert found["shows"] == seen[-1][0].ranking
     assert found["best"] == [str(name) for name in live.learner.best()]
     assert (found["seq"], found["round"], found["sha256"]) == (live.seq, 60, live.sha256())
+    believed = live.learner.state.mean
     for item in found["items"]:
         tops = [(s, t) for s, t, _ in answered if item["name"] in s.ranking[:k]]
         values = [truth[item["name"]] for _, truth in tops]
         assert item["shown_top"] == sum(item["name"] in s.ranking[:k] for s, _, _ in seen)
         assert item["observed"] == len(values)
-        assert item["mean"] == pytest.approx(np.mean(values))
+        assert item["mean"] == pytest.approx(believed[ANIMALS.index(item["name"])])
+        assert abs(item["mean"] - np.mean(values)) <= 1.0 / (len(values) + 1) + 0.2
         assert 0.0 <= item["low"] < item["mean"] + 1e-9
         assert item["mean"] - 1e-9 < item["high"] <= 1.0
     scores = [sum(t[n] for n in s.ranking[:k]) / k for s, t, _ in answered]
@@ -258,3 +260,28 @@ def test_an_alarm_is_noted_when_the_crowd_changes():
     alarms = engine.ranker("animals").tally.alarms
     assert alarms
     assert all(round > 300 for round, _ in alarms)
+
+
+def test_items_of_rankers_without_beliefs_have_the_mean_of_what_was_seen():
+    engine = engine_of(ranker="rtopk", settings={"horizon": 100})
+    seen: dict[str, list[float]] = {name: [] for name in ANIMALS}
+    for round in range(40):
+        shown = rank(engine)
+        seen[shown.ranking[0]].append(round % 3 / 2.0)
+        answer(engine, shown.event_id, [round % 3 / 2.0])
+    for item in summary(engine.ranker("animals"))["items"]:
+        values = seen[item["name"]]
+        assert item["observed"] == len(values)
+        assert item["mean"] == (pytest.approx(np.mean(values)) if values else None)
+
+
+def test_what_an_item_is_worth_follows_a_crowd_that_changes():
+    engine = engine_of()
+    for round in range(800):
+        shown = rank(engine)
+        answer(
+            engine, shown.event_id, [float(shown.ranking[0] == ("ant" if round < 500 else "dog"))]
+        )
+    values = {item["name"]: item["mean"] for item in summary(engine.ranker("animals"))["items"]}
+    assert values["dog"] > 0.9
+    assert values["ant"] < 0.3

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from keyhole.cli.streams import flush_streams, fold_middle, prepare_streams, tell
 from keyhole.errors import CannotWrite, KeyholeError
+from keyhole.service.errors import StoreFailed, StoreFull
 
 TRACEBACK = "KEYHOLE_TRACEBACK"
 """The environment variable that shows where in the code an error arose, if it is set."""
@@ -52,7 +53,7 @@ def _ending_of(error: BaseException) -> tuple[ExitCode, str]:
     """Return the exit code of an error, and a sentence about it."""
     if isinstance(error, VerdictIsNo):
         return ExitCode.NO, str(error)
-    if isinstance(error, CannotWrite):
+    if isinstance(error, CannotWrite | StoreFull | StoreFailed):
         return ExitCode.MACHINE_FAILED, str(error)
     if isinstance(error, KeyholeError):
         return ExitCode.BAD_INPUT, str(error)

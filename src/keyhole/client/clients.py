@@ -37,12 +37,16 @@ def _settings(url: str, key: str | None, timeout: float) -> dict[str, Any]:
 
 def _request(http: httpx.Client | httpx.AsyncClient, call: Call) -> httpx.Request:
     headers = {"Content-Type": "application/json"} if call.body else {}
+    timeout = http.timeout
+    if call.seconds > (timeout.read or 0.0):
+        timeout = httpx.Timeout(timeout.connect, read=call.seconds)
     return http.build_request(
         call.method,
         call.path,
         content=call.body or None,
         params=call.params or None,
         headers={**headers, **call.headers},
+        timeout=timeout,
     )
 
 
@@ -88,7 +92,8 @@ class Client:
     key
         An access key, where the service asks for one.
     timeout
-        Seconds after which a request is given up.
+        Seconds after which a request is given up; one that creates a ranker, whose kernels may have
+        to be compiled, after two minutes.
     retries
         How often a request is made again while nobody answers or the service is busy, with pauses
         that double, and no earlier than it asks for.

@@ -34,6 +34,8 @@ MOST_LINES = 1_000
 """Lines of feedback that the service takes at once."""
 _PAGE = 1_000
 _POLL_SECONDS = 0.2
+_COMPILING_SECONDS = 120.0
+"""How long the first ranker of its kind may take: its kernels are compiled."""
 
 
 class Core:
@@ -108,7 +110,9 @@ class Core:
         }  # fmt: skip
         headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
         path = path_of("rankers", name)
-        answer = yield from self._ask(Call("PUT", path, body_of(fields), headers))
+        answer = yield from self._ask(
+            Call("PUT", path, body_of(fields), headers, seconds=_COMPILING_SECONDS)
+        )
         return read(answer, RankerInfo)
 
     def rank(

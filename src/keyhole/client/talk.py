@@ -36,6 +36,8 @@ class Call(NamedTuple):
     body: bytes = b""
     headers: Mapping[str, str] = {}
     params: Mapping[str, str] = {}
+    seconds: float = 0.0
+    """How long the answer may take, where that is longer than others may."""
 
 
 class Pause(NamedTuple):

@@ -314,6 +314,14 @@ class Ranker(Described, ABC):
         """Return how likely the least likely item of the list was to be seen; None if not known."""
         return None
 
+    def beliefs(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return what each item is believed to be worth by now, and how sure that is.
+
+        Means of gains as shares of the largest one, and their standard errors, in the order of the
+        items; None for a ranker that holds no such beliefs.
+        """
+        return None
+
     @property
     def n_alarms(self) -> int:
         """How often a test for changes has found one; 0 for a ranker without such a test."""

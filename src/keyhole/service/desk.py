@@ -13,7 +13,6 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-import structlog
 
 from keyhole.errors import KeyholeError
 from keyhole.service.commands import Command, Configure, Expire, Judged
@@ -21,6 +20,7 @@ from keyhole.service.engine import Engine, now
 from keyhole.service.errors import StoreError, StoreFailed, StoreFull
 from keyhole.service.events import Event, Snapshot
 from keyhole.service.live import LiveRanker
+from keyhole.service.logs import logger
 from keyhole.service.specs import check_learnable, config_of, warm_up
 from keyhole.service.store.base import Store
 
@@ -34,8 +34,6 @@ _TICK = 0.25
 """Seconds between looks at what is no longer waited for."""
 _MOST_EXPIRED = 1_000
 """Lists that one expire event is about."""
-
-_log = structlog.get_logger("keyhole.desk")
 
 
 class Desk:
@@ -158,7 +156,7 @@ class Desk:
         except StoreFull as error:
             self._refuse(decided, error)
         except Exception as error:  # what is on the disk must be read again, whatever it was
-            _log.error("commit-failed", error=str(error), kind=type(error).__name__)
+            logger().error("A commit failed.", error=str(error), kind=type(error).__name__)
             self._refuse(decided, StoreFailed("The log could not be written: try again."))
             await self._recover()
         else:
@@ -190,7 +188,7 @@ class Desk:
             except KeyholeError as error:
                 future.set_exception(error)
             except Exception as error:
-                _log.exception("command-failed", command=type(command).__name__)
+                logger().exception("A command failed.", command=type(command).__name__)
                 future.set_exception(error)
             else:
                 decided.append((decision.reply, future))
@@ -234,14 +232,14 @@ class Desk:
             try:
                 await self._in_committer(self._read_again)
             except (StoreError, OSError) as error:
-                _log.error("recovery-failed", error=str(error))
+                logger().error("The log cannot be read.", error=str(error))
                 await asyncio.sleep(pause)
                 pause = min(2.0 * pause, 5.0)
             else:
                 self._snapshot_at = self._seqs()
                 self._start_waits()
                 self.is_ready = True
-                _log.info("recovered", rankers=len(self.engine.rankers))
+                logger().info("The log was read again.", rankers=len(self.engine.rankers))
                 return
 
     def _read_again(self) -> None:

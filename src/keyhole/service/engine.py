@@ -155,6 +155,11 @@ class Engine:
                 f"read it again."
             )
         judged = command.judged or Judged(check_learnable(command.request))
+        if live is None and command.ranker.endswith(".json"):
+            raise InvalidInput(
+                f"The name of a ranker must not end in .json, as its page's data does, got "
+                f"{command.ranker!r}."
+            )
         if live is None:
             config = config_of(command.request, command.ranker, self.secret)
         else:

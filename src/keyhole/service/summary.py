@@ -135,14 +135,21 @@ def _why(live: LiveRanker, ranked: Ranked, event: Event, answered: Answered | No
 
 
 def _items(live: LiveRanker) -> list[dict[str, Any]]:
+    """Return what is known of each item: the ranker's beliefs, or else means of all feedback."""
+    grade = float(live.config.request.get("max_grade", 1.0))
+    beliefs = live.learner.beliefs()
+    if named_measure(live.config.measure).exponential_gain and grade != 1.0:
+        beliefs = None  # of gains, which are no shares of relevance
     found = []
-    for name in live.config.catalogue or ():
+    for place, name in enumerate(live.config.catalogue or ()):
         item = live.tally.items.get(name, ItemTally())
-        mean = item.mean()
-        low = high = None
+        mean, low, high = item.mean(), None, None
         if mean is not None:
-            grade = float(live.config.request.get("max_grade", 1.0))
-            around = interval(mean, item.variance_of_mean())
+            variance = item.variance_of_mean()
+            if beliefs is not None:
+                mean = grade * float(beliefs[0][place])
+                variance = (grade * float(beliefs[1][place])) ** 2
+            around = interval(mean, variance)
             low, high = max(around["low"], 0.0), min(around["high"], grade)
         found.append(
             {

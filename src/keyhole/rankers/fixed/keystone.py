@@ -68,6 +68,11 @@ class Keystone(FixedListRanker):
     def n_alarms(self) -> int:
         return int(self.state.numbers[ALARMS])
 
+    def beliefs(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return the audited means: what no longer holds has been dropped from them."""
+        with self.lock:
+            return self.state.mean.copy(), self.state.spread.copy()
+
     def chances(self, impression: Impression) -> FloatArray | None:
         return impression.note[: self.k]
 
