@@ -1,5 +1,6 @@
 """Who may do what: keys, scopes and rankers; logins; and what other sites may not do."""
 
+import re
 import statistics
 import time
 
@@ -313,3 +314,18 @@ def test_forms_must_be_of_the_session_that_sends_them(locked):
     assert locked.ask("POST", path, data={"csrf": token}, headers=session).status_code == 405
     by_script = {**session, "x-csrf-token": token}
     assert locked.ask("POST", path, json={}, headers=by_script).status_code == 405
+
+
+def test_a_form_of_the_dashboard_is_sent_with_the_token_of_its_page(locked):
+    entered = locked.ask("POST", "/login", data={"key": locked.key("read")})
+    session = {"cookie": entered.headers["set-cookie"].partition(";")[0], **HTML}
+    page = locked.ask("GET", "/rankers/mine/evaluate", headers=session)
+    token = re.search(r'name="csrf" value="(\w+)"', page.text)
+    assert token is not None
+    form = {"policy": "best", "baseline": "logged", "csrf": token[1]}
+    sent = locked.ask("POST", "/rankers/mine/evaluate", data=form, headers=session)
+    assert (sent.status_code, "at least 10 answered rounds" in sent.text) == (422, True)
+    del form["csrf"]
+    assert (
+        locked.ask("POST", "/rankers/mine/evaluate", data=form, headers=session).status_code == 403
+    )

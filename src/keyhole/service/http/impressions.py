@@ -18,7 +18,7 @@ from keyhole.service.commands import (
 )
 from keyhole.service.desk import Desk
 from keyhole.service.events import Learned
-from keyhole.service.http.call import NDJSON_TYPES, Call, decode
+from keyhole.service.http.call import JSON_TYPES, NDJSON_TYPES, Call, decode
 from keyhole.service.http.operations import Operation, Parameter, Reply
 from keyhole.service.http.problems import problem_of
 from keyhole.service.http.wire import JSON, Answer, encode
@@ -72,7 +72,7 @@ async def give_feedback(call: Call) -> Answer:
 
 async def activate(call: Call) -> Answer:
     """Begin to wait for the feedback of a deferred list."""
-    if await call.body((b"application/json",)) not in (b"", b"{}"):
+    if await call.body(JSON_TYPES) not in (b"", b"{}"):
         raise InvalidInput("An activation must have an empty body.")
     await call.service.desk.submit(Activate(*call.params))
     return Answer(204)

@@ -161,7 +161,9 @@ OPERATIONS = (
         problems=(400, 406, 422),
         query=(
             Parameter("after", {**_SEQ, "default": 0}, "Events with a greater seq."),
-            Parameter("limit", {**_SEQ, "minimum": 1, "maximum": 10_000}, "How many at most."),
+            Parameter(
+                "limit", {**_SEQ, "minimum": 1}, "How many at most; as JSON no more than 10,000."
+            ),
             Parameter("format", {"enum": list(FORMATS)}, "Instead of the Accept header."),
         ),
     ),

@@ -31,9 +31,10 @@ class Reply(NamedTuple):
 class Operation(NamedTuple):
     """An endpoint.
 
-    ``needs`` is the scope that a key must have; a path with ``{ranker}`` is for keys that may see
-    that ranker, and one without it that ``needs_all`` for keys that may see all. ``problems`` are
-    statuses of its own besides those that every such endpoint has.
+    ``needs`` is the scope that a key must have; one that needs none answers while the log is still
+    being read. A path with ``{ranker}`` is for keys that may see that ranker, and one without it
+    that ``needs_all`` for keys that may see all. ``problems`` are statuses of its own besides those
+    that every such endpoint has.
     """
 
     method: str
@@ -48,9 +49,6 @@ class Operation(NamedTuple):
     query: tuple[Parameter, ...] = ()
     headers: tuple[Parameter, ...] = ()
     needs_all: bool = False
-    is_stream: bool = False
-    before_ready: bool = False
-    """Whether it answers while the log is still being read."""
 
     @property
     def is_of_ranker(self) -> bool:

@@ -170,6 +170,5 @@ OPERATIONS = (
     Operation(
         "GET", "/v1/rankers/{ranker}/stream", stream, "read", "Follow a ranker live",
         {200: Reply("Server-sent events.", {"text/event-stream": Annotated[str, "events"]})},
-        is_stream=True,
     ),
 )  # fmt: skip

@@ -52,13 +52,11 @@ OPERATIONS = (
     Operation(
         "GET", "/healthz", healthz, None, "Whether the process is there",
         {200: Reply("It is.", {"application/json": HealthReply})},
-        before_ready=True,
     ),
     Operation(
         "GET", "/readyz", readyz, None, "Whether requests are answered",
         {200: Reply("They are.", {"application/json": ReadyReply})},
         problems=(503,),
-        before_ready=True,
     ),
     Operation(
         "GET", "/metrics", metrics, "read", "Metrics for Prometheus",
@@ -68,6 +66,5 @@ OPERATIONS = (
     Operation(
         "GET", "/openapi.json", openapi, None, "The description of this interface",
         {200: Reply("OpenAPI 3.1.", {"application/json": dict})},
-        before_ready=True,
     ),
 )  # fmt: skip
