@@ -329,3 +329,10 @@ def test_a_form_of_the_dashboard_is_sent_with_the_token_of_its_page(locked):
     assert (
         locked.ask("POST", "/rankers/mine/evaluate", data=form, headers=session).status_code == 403
     )
+
+
+def test_forms_without_end_are_refused(locked):
+    body = b"a=1&" * 300_000
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    answer = locked.ask("POST", "/login", content=body, headers=headers)
+    assert answer.json()["detail"] == "A form must have at most 1000 fields."

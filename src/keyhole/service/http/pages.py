@@ -14,7 +14,7 @@ from starlette.responses import Response
 from keyhole.errors import KeyholeError
 from keyhole.service.dashboard import error_html, routes
 from keyhole.service.desk import Desk
-from keyhole.service.http.call import Call
+from keyhole.service.http.call import Call, Gone
 from keyhole.service.http.doors import (
     SAFE_METHODS,
     access_by_header,
@@ -26,6 +26,7 @@ from keyhole.service.http.doors import (
 from keyhole.service.http.problems import (
     Busy,
     Forbidden,
+    Malformed,
     NoSuchPath,
     NotReady,
     Unauthorized,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from keyhole.service.http.service import Service
 
 LOGIN, LOGOUT = "/login", "/logout"
+_MOST_FIELDS = 1_000
 _FORM = (b"application/x-www-form-urlencoded",)
 _HTML: Headers = ((b"content-type", b"text/html; charset=utf-8"), (b"cache-control", b"no-store"))
 SECURITY: Headers = (
@@ -72,6 +74,8 @@ class Pages:
             if answer is None:
                 await self._dashboard(call, told)
                 return told.status
+        except Gone:
+            raise
         except Exception as error:
             if row_of(error).status == 500:
                 logger().error("A page failed.", request=call.request_id, exc_info=error)
@@ -98,7 +102,7 @@ class Pages:
 
     async def _log_in(self, call: Call) -> Answer:
         check_origin("POST", call.headers)
-        form = parse_qs((await call.body(_FORM)).decode("utf-8", "replace"))
+        form = _fields(await call.body(_FORM))
         where = _local(form.get("next", ["/"])[0])
         access = self._service.keyring.access(form.get("key", [""])[0].strip())
         if access is None or access.prefix is None:
@@ -142,7 +146,7 @@ class Pages:
 
     @staticmethod
     def _next(call: Call) -> str:
-        query = parse_qs(call.scope["query_string"].decode("latin-1"))
+        query = _fields(call.scope["query_string"])
         return _local(query.get("next", ["/"])[0])
 
 
@@ -227,7 +231,7 @@ async def _checked_form(call: Call, csrf: str) -> Receive:
     body = await call.body((*_FORM, b"application/json"))
     given = call.header(b"x-csrf-token")
     if given is None:
-        given = parse_qs(body.decode("utf-8", "replace")).get("csrf", [""])[0]
+        given = _fields(body).get("csrf", [""])[0]
     if not hmac.compare_digest(given.encode("utf-8", "replace"), csrf.encode()):
         raise Forbidden("A form must come with the token of its page: load the page again.")
 
@@ -235,6 +239,14 @@ async def _checked_form(call: Call, csrf: str) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return receive
+
+
+def _fields(text: bytes) -> dict[str, list[str]]:
+    """Return the fields of a form, or raise where they are more than any form has."""
+    try:
+        return parse_qs(text.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        raise Malformed(f"A form must have at most {_MOST_FIELDS} fields.") from None
 
 
 def _ranker_of(path: str, access: Access) -> str | None:
