@@ -19,7 +19,7 @@ from keyhole.cli.demo import DEMONSTRATIONS, play_demo, start_demo
 from keyhole.client import AsyncClient, Client
 from keyhole.worlds import Flips, Independent
 
-ROUNDS = 300
+ROUNDS = 200
 NAMES = made_up_names(6)
 LATE_AND_LOST: Any = {"lose": 0.2, "delay_rounds": 15.0}
 
@@ -169,7 +169,7 @@ def test_people_of_a_file_meet_items_by_their_names(service_url, tmp_path):
             "simulate-users", service_url, "--ranker", name, "--world", path, "--threshold", 4,
             "--rounds", 30, "--json",
         )  # fmt: skip
-        truths = [e["body"]["truth"] for e in client.events(name) if e["kind"] == "feedback"]
+        truths = [e["truth"] for e in client.events(name) if e["kind"] == "feedback"]
     assert all(tea == 1.0 for _, tea, _ in truths)
     assert {milk for milk, _, _ in truths} == {0.0}
 
@@ -179,7 +179,7 @@ def test_a_ranker_that_is_not_for_simulation_is_told_no_truth(service_url):
     with Client(service_url) as client:
         client.put_ranker(name, items=NAMES)
         run("simulate-users", service_url, "--ranker", name, "--items", 6, "--rounds", 4, "--json")
-        told = [e["body"] for e in client.events(name) if e["kind"] == "feedback"]
+        told = [e for e in client.events(name) if e["kind"] == "feedback"]
     assert len(told) == 4
     assert all(each.get("truth") is None for each in told)
 
