@@ -50,8 +50,8 @@ servicekills: $(VENV)/installed ## A thousand kills of the service, which must l
 powercuts: $(VENV)/installed ## Ten thousand power cuts under the service's log (minutes); POWERCUTS="--images 1000"
 	$(BIN)/python -m bench.powercuts $(POWERCUTS)
 
-schemathesis: $(VENV)/installed ## Ten thousand generated requests to the service (minutes); SCHEMATHESIS="--cases 1000"
-	$(BIN)/python -m bench.schemathesis_run $(SCHEMATHESIS)
+schemathesis: $(VENV)/installed ## Ten thousand generated requests to the service (minutes); SCHEMATHESIS=1000
+	$(BIN)/python -m bench.api_cases $(or $(SCHEMATHESIS),13000)
 
 screenshots: $(VENV)/installed ## The dashboard as the docs show it (needs Chromium)
 	$(BIN)/python -m bench.screenshots --out docs/images

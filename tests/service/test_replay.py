@@ -74,6 +74,17 @@ def test_a_change_by_one_who_forges_the_links_shows_in_the_snapshot(engine):
     assert "the snapshot after event 11 is not what the log leads to" in problem
 
 
+def test_no_two_events_are_linked_alike(engine):
+    event = log_of(engine)[4]
+    changes: list[dict[str, object]] = [
+        {}, {"key": None}, {"key": "None"}, {"key": ""}, {"idem": "None"}, {"idem": ""},
+        {"ranker": "animal"}, {"seq": 50}, {"kind": "rank"}, {"at": 0}, {"body": b""},
+    ]  # fmt: skip
+    made = {link_of(bytes(16), msgspec.structs.replace(event, **change)) for change in changes}
+    assert len(made) == len(changes)
+    assert link_of(b"1" * 16, event) not in made
+
+
 def test_an_event_that_cannot_be_is_named(engine):
     log = log_of(engine)
     log[4] = msgspec.structs.replace(log[4], key="nobody")

@@ -38,7 +38,9 @@ class Event(msgspec.Struct, frozen=True):
 def link_of(before: bytes, event: Event) -> bytes:
     """Return what binds an event to the one before it: change one byte of a log, and it shows."""
     # None of these texts has a line feed in it, so that no two events are written alike.
-    head = f"{event.ranker}\n{event.seq}\n{event.kind}\n{event.key}\n{event.idem}\n{event.at}\n"
+    key = "" if event.key is None else f"={event.key}"
+    idem = "" if event.idem is None else f"={event.idem}"
+    head = f"{event.ranker}\n{event.seq}\n{event.kind}\n{key}\n{idem}\n{event.at}\n"
     return hashlib.sha256(before + head.encode() + event.body).digest()[:LINK_SIZE]
 
 

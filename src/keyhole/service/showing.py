@@ -251,9 +251,12 @@ def _name_by_content(row: FloatArray) -> str:
 
 
 def _id_of(ranker: str, round: int, secret: bytes) -> str:
-    """Return an id that cannot be guessed, nor be of another ranker."""
+    """Return an id that cannot be guessed, nor be of another ranker.
+
+    It begins with the round, so that the index of a store by ids grows at its end.
+    """
     text = f"event {round} of {ranker}".encode()
-    return "e" + hashlib.blake2b(text, key=secret, digest_size=16).hexdigest()
+    return f"e{round:012x}{hashlib.blake2b(text, key=secret, digest_size=12).hexdigest()}"
 
 
 def _coin(ranker: str, round: int, secret: bytes) -> float:
