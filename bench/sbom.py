@@ -25,6 +25,9 @@ _OF_CLASSIFIERS = "License :: OSI Approved :: "
 NOT_ON_EVERY_SYSTEM = {"colorama": "BSD-3-Clause", "tzdata": "Apache-2.0"}
 """Licences of what the lock installs on other systems only, where it cannot be asked."""
 
+IN_THEIR_FILES_ONLY = {"axe-playwright-python": "MIT, with axe-core under MPL-2.0"}
+"""Licences that packages have a file of, and do not say."""
+
 
 @dataclass(frozen=True)
 class Pin:
@@ -78,7 +81,7 @@ def licences(lock: Sequence[Pin]) -> dict[str, str]:
         found[pin.name] = (
             NOT_ON_EVERY_SYSTEM.get(pin.name, "not said")
             if there is None
-            else licence_of(there.metadata)
+            else IN_THEIR_FILES_ONLY.get(pin.name) or licence_of(there.metadata)
         )
     return found
 

@@ -6,6 +6,7 @@ import inspect
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
@@ -20,6 +21,7 @@ from keyhole.client import (
     RequestRefused,
     ServiceAway,
     ServiceError,
+    clients,
 )
 from keyhole.client.core import Core
 from keyhole.errors import InvalidInput, KeyholeError
@@ -101,8 +103,9 @@ def pauses(monkeypatch):
     async def sleep(seconds):
         made.append(seconds)
 
-    monkeypatch.setattr("keyhole.client.clients.time.sleep", made.append)
-    monkeypatch.setattr("keyhole.client.clients.asyncio.sleep", sleep)
+    # The modules themselves stay as they are: threads of other tests sleep, too.
+    monkeypatch.setattr(clients, "time", SimpleNamespace(sleep=made.append))
+    monkeypatch.setattr(clients, "asyncio", SimpleNamespace(sleep=sleep))
     return made
 
 

@@ -326,3 +326,62 @@ def test_others_are_served_while_a_ranker_is_judged_and_compiled(monkeypatch):
     n_served, created = run(scenario)
     assert created
     assert n_served > 20
+
+
+def test_what_cannot_be_applied_is_read_again(monkeypatch):
+    """A fault of ours while committed events are folded in: nobody hangs, and nothing is lost."""
+    store = FaultyStore()
+
+    async def scenario(desk):
+        await desk.submit(_CREATE)
+        apply, failures = desk.engine.apply, [RuntimeError("a fault")]
+
+        def failing(event):
+            if failures:
+                raise failures.pop()
+            apply(event)
+
+        monkeypatch.setattr(desk.engine, "apply", failing)
+        with pytest.raises(StoreFailed):
+            await asyncio.wait_for(desk.submit(_RANK), 5)
+        while not desk.is_ready:
+            await asyncio.sleep(0.01)
+        assert desk.engine.ranker("animals").round == 1  # it is in the log, told or not
+        return (await desk.submit(_RANK)).event_id, desk.engine.ranker("animals").sha256()
+
+    event_id, sha256 = run(scenario, store, reopen=lambda: store)
+    assert list(store.events("animals"))[-1].key == event_id
+    assert check_ranker(store, "animals").sha256 == sha256
+
+
+def test_what_was_decided_after_a_group_that_failed_is_decided_anew():
+    """A commit fails while the next group is decided already: that one is kept all the same."""
+
+    class Slow(FaultyStore):
+        def stage(self, events):
+            fault = self.faults.pop(0) if self.faults else None
+
+            def commit():
+                time.sleep(0.1)
+                if fault is not None:
+                    raise fault
+                self.append(events)
+
+            return commit
+
+    store = Slow()
+
+    async def scenario(desk):
+        await desk.submit(_CREATE)
+        store.faults = [StoreFull("No room.")]
+        first = asyncio.create_task(desk.submit(_RANK))
+        await asyncio.sleep(0.03)
+        others = [asyncio.create_task(desk.submit(_RANK)) for _ in range(5)]
+        with pytest.raises(StoreFull):
+            await first
+        return await asyncio.gather(*others)
+
+    replies = run(scenario, store)
+    logged = [event.key for event in store.events("animals") if event.kind == "rank"]
+    assert logged == [reply.event_id for reply in replies]
+    assert check_ranker(store, "animals").problems == ()

@@ -1,7 +1,8 @@
 """The one way in: commands of many callers are decided, committed in groups, and applied.
 
-While one group is being written to the disk by a thread of its own, the next one gathers: under
-load a commit serves many callers, and a single caller never waits for others to come.
+While one group is being written to the disk by a thread of its own, the next one is decided, and
+the one before is applied and answered: under load a commit serves many callers, a single caller
+never waits for others to come, and neither the disk nor the processor waits for the other.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import msgspec
 
 from keyhole.errors import KeyholeError
 from keyhole.service.commands import Command, Configure, Expire, Judged
-from keyhole.service.engine import Engine, now
+from keyhole.service.engine import Decision, Engine, now
 from keyhole.service.errors import StoreError, StoreFailed, StoreFull
 from keyhole.service.events import Event, Snapshot
 from keyhole.service.live import LiveRanker
@@ -34,6 +35,14 @@ _TICK = 0.25
 """Seconds between looks at what is no longer waited for."""
 _MOST_EXPIRED = 1_000
 """Lists that one expire event is about."""
+
+
+class _Group:
+    """Commands that were decided, to be committed together."""
+
+    def __init__(self) -> None:
+        self.decided: list[tuple[Command, Decision, asyncio.Future[Any]]] = []
+        self.events: list[Event] = []
 
 
 class Desk:
@@ -70,6 +79,10 @@ class Desk:
         self._most_waiting = most_waiting
         self._snapshot_at = self._seqs()
         self._inbox: deque[tuple[Command, asyncio.Future[Any]]] = deque()
+        self._next = _Group()
+        self._is_writing = False
+        self._is_broken = False
+        self._snapshotting: asyncio.Future[None] | None = None
         self._wake = asyncio.Event()
         self._watchers: dict[str, set[asyncio.Event]] = {}
         self._committer = ThreadPoolExecutor(1, thread_name_prefix="keyhole-commit")
@@ -107,7 +120,10 @@ class Desk:
             raise StoreFailed("The service is not ready: try again.")
         future = asyncio.get_running_loop().create_future()
         self._inbox.append((command, future))
-        self._wake.set()
+        if self._is_writing:
+            self._decide()  # while the disk is busy, this thread is not
+        else:
+            self._wake.set()
         return await future
 
     def _prepared(self, command: Configure) -> Configure:
@@ -135,51 +151,62 @@ class Desk:
     # ------------------------------------------------------------------- groups
 
     async def _serve(self) -> None:
+        """Commit one group after the other; what a commit leaves is applied during the next one."""
+        written = _Group()
         while True:
-            if not self._inbox:
-                if self._stopping:
-                    return
+            if self._is_broken:
+                self._give_up(_Group(), StoreFailed("The log must be read again: try again."))
+                await self._recover()
+            self._decide()
+            if self._next.decided:
+                written = await self._commit(written)
+            elif written.decided:
+                self._finish(written)
+                written = _Group()
+            elif self._stopping:
+                return
+            else:
                 self._wake.clear()
                 await self._wake.wait()
-                continue
-            await self._serve_group()
 
-    async def _serve_group(self) -> None:
-        decided, events = self._decide_group()
+    async def _commit(self, before: "_Group") -> "_Group":
+        """Commit the next group, and meanwhile finish the one before; return what is to finish."""
+        if self._snapshotting is not None:
+            with suppress(StoreError):
+                await self._snapshotting
+            self._snapshotting = None
+        group, self._next = self._next, _Group()
+        began, self._is_writing = time.perf_counter(), True
         try:
-            if events:
-                began = time.perf_counter()
-                await self._in_committer(self.store.stage(events))
+            if group.events:
+                writing = self._in_committer(self.store.stage(group.events))
+                self._finish(before)
+                self._decide()  # what had to wait for it
+                await writing
                 if self.on_commit is not None:
-                    self.on_commit(events, time.perf_counter() - began)
-                self._apply(events)
+                    self.on_commit(group.events, time.perf_counter() - began)
         except StoreFull as error:
-            self._refuse(decided, error)
+            self._finish(before)
+            self._give_up(group, error)
         except Exception as error:  # what is on the disk must be read again, whatever it was
             logger().error("A commit failed.", error=str(error), kind=type(error).__name__)
-            self._refuse(decided, StoreFailed("The log could not be written: try again."))
-            await self._recover()
-        else:
-            for reply, future in decided:
-                if not future.done():
-                    future.set_result(reply())
+            self._finish(before)
+            self._give_up(group, StoreFailed("The log could not be written: try again."))
+            self._is_broken = True
         finally:
-            self.engine.settle()
-        due = list(self._due_snapshots(self._snapshot_every))
-        if due:
-            with suppress(StoreError):
-                await self._in_committer(self._put_snapshots, due)
+            self._is_writing = False
+        self._finish(before)
+        return group
 
-    def _decide_group(
-        self,
-    ) -> tuple[list[tuple[Callable[[], Any], asyncio.Future[Any]]], list[Event]]:
-        decided: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
-        events: list[Event] = []
-        at = now()
-        while self._inbox and len(decided) < MOST_IN_A_GROUP:
+    def _decide(self) -> None:
+        """Decide what has come in, as far as it need not wait for what was decided before."""
+        if not self._inbox:
+            return
+        at, group = now(), self._next
+        while self._inbox and len(group.decided) < MOST_IN_A_GROUP:
             command, future = self._inbox[0]
             if self.engine.must_wait(command):
-                break
+                return
             self._inbox.popleft()
             if future.done():  # its caller has gone before anything was decided
                 continue
@@ -191,9 +218,41 @@ class Desk:
                 logger().exception("A command failed.", command=type(command).__name__)
                 future.set_exception(error)
             else:
-                decided.append((decision.reply, future))
-                events.extend(decision.events)
-        return decided, events
+                group.decided.append((command, decision, future))
+                group.events.extend(decision.events)
+
+    def _finish(self, group: "_Group") -> None:
+        """Apply a group that is on the disk, and reply; one that is finished has nothing left."""
+        if not group.decided:
+            return
+        decided, group.decided = group.decided, []
+        try:
+            self._apply(group.events)
+        except Exception:  # a fault of ours: the log has the events, and is read again
+            logger().exception("What was committed could not be applied.")
+            self._is_broken = True
+            for _, _, future in decided:
+                if not future.done():
+                    future.set_exception(StoreFailed("The log must be read again: try again."))
+            return
+        for _, decision, future in decided:
+            self.engine.settle(decision)
+            if not future.done():
+                future.set_result(decision.reply())
+        due = list(self._due_snapshots(self._snapshot_every))
+        if due:
+            self._snapshotting = self._in_committer(self._put_snapshots, due)
+
+    def _give_up(self, group: "_Group", error: KeyholeError) -> None:
+        """Refuse a group that was not kept; what was decided after it is decided anew."""
+        self.engine.forget()
+        for command, _, future in reversed(self._next.decided):
+            self._inbox.appendleft((command, future))
+        self._next = _Group()
+        refused, group.decided = group.decided, []
+        for _, _, future in refused:
+            if not future.done():
+                future.set_exception(error)
 
     def _apply(self, events: list[Event]) -> None:
         moment = self._clock()
@@ -209,20 +268,14 @@ class Desk:
             for changed in self._watchers.get(ranker, ()):
                 changed.set()
 
-    @staticmethod
-    def _refuse(decided: Iterable[tuple[Any, asyncio.Future[Any]]], error: KeyholeError) -> None:
-        for _, future in decided:
-            if not future.done():
-                future.set_exception(error)
-
-    async def _in_committer(self, work: Callable[..., None], *given: Any) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._committer, work, *given)
+    def _in_committer(self, work: Callable[..., None], *given: Any) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().run_in_executor(self._committer, work, *given)
 
     # ------------------------------------------------------------------- after a failure
 
     async def _recover(self) -> None:
         """Read the log again, as often as it takes; meanwhile nothing is accepted."""
-        self.is_ready = False
+        self.is_ready = self._is_broken = False
         while self._inbox:
             _, future = self._inbox.popleft()
             if not future.done():

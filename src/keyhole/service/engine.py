@@ -41,6 +41,9 @@ from keyhole.service.specs import changed_config, check_learnable, config_of
 from keyhole.service.store.base import Store
 from keyhole.version import __version__
 
+Touched = tuple[str, str, str]
+"""What a decision is about: a kind of thing, the ranker, and which one."""
+
 
 class Tip(NamedTuple):
     """Where the next event of a ranker goes: what was committed, and what was decided since."""
@@ -51,28 +54,33 @@ class Tip(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What a command leads to: events to append, and the reply once they are on the disk.
+    """What a command leads to: events to append, and the reply once they have been applied.
 
-    ``reply`` is called with the engine after the events have been applied.
+    ``keys`` are what no other decision may be about until then.
     """
 
     events: list[Event]
     reply: Callable[[], Any]
+    ranker: str = ""
+    keys: tuple[Touched, ...] = ()
 
 
 class Engine:
     """All rankers of a log, in memory.
 
     ``decide`` changes no ranker: what it decides is appended to the log, several decisions at a
-    time, and only then applied. :meth:`settle` ends a group, whether it was committed or not; one
-    that was not leaves nothing behind. Used by one thread at a time.
+    time, and only then applied and settled. More may be decided meanwhile: it follows what was
+    decided before. Where appending fails, :meth:`forget` undoes all that was not applied. Used by
+    one thread at a time.
     """
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.secret = store.secret()
         self._tips: dict[str, Tip] = {}
-        self._touched: set[tuple[str, str, str]] = set()
+        self._touched: set[Touched] = set()
+        self._n_open: dict[str, int] = {}
+        """Decisions about each ranker that are not settled."""
         self.rankers = {name: recovered(store, name) for name in store.rankers()}
         for live in self.rankers.values():
             if live.learnt_by != __version__:
@@ -86,26 +94,28 @@ class Engine:
         return live
 
     def must_wait(self, command: Command) -> bool:
-        """Return whether a command must be decided in a later group than what was decided.
+        """Return whether a command can be decided only once others are settled.
 
         Two that are about one list, or about one idempotency key, are decided one after the other;
         so is what is about a whole ranker.
         """
-        of_ranker = ("ranker", command.ranker, "")
-        if of_ranker in self._touched:
+        if not self._touched and not isinstance(command, Configure | Expire):
+            return False
+        if ("ranker", command.ranker, "") in self._touched:
             return True
         if isinstance(command, Configure | Expire):
-            return command.ranker in self._tips
+            return command.ranker in self._n_open
         return any(key in self._touched for key in _keys_of(command))
 
     def decide(self, command: Command, at: int) -> Decision:
         """Return the events that a command leads to at a time, or raise."""
         decision = self._decide(command, at)
-        if decision.events:
-            self._touched.update(_keys_of(command))
-            if isinstance(command, Configure | Expire):
-                self._touched.add(("ranker", command.ranker, ""))
-        return decision
+        if not decision.events:
+            return decision
+        keys = _keys_of(command)
+        self._touched.update(keys)
+        self._n_open[command.ranker] = self._n_open.get(command.ranker, 0) + 1
+        return decision._replace(ranker=command.ranker, keys=keys)
 
     def _decide(self, command: Command, at: int) -> Decision:
         match command:
@@ -127,21 +137,33 @@ class Engine:
             live = self.rankers[event.ranker] = LiveRanker(event.ranker, self.store)
         live.apply(event)
 
-    def settle(self) -> None:
-        """End a group of decisions: what was not applied is forgotten."""
+    def settle(self, decision: Decision) -> None:
+        """Let others be about the same things, now that the events of a decision were applied."""
+        if not decision.events:
+            return
+        self._touched.difference_update(decision.keys)
+        self._n_open[decision.ranker] -= 1
+        if not self._n_open[decision.ranker]:
+            del self._n_open[decision.ranker], self._tips[decision.ranker]
+
+    def forget(self) -> None:
+        """Undo all decisions that are not settled: their events were not appended."""
         self._tips.clear()
         self._touched.clear()
+        self._n_open.clear()
 
     def execute(self, command: Command, at: int | None = None) -> Any:
         """Decide, append and apply: what a service with one caller at a time does."""
+        decision = self.decide(command, now() if at is None else at)
         try:
-            decision = self.decide(command, now() if at is None else at)
             if decision.events:
                 self.store.append(decision.events)
-            for event in decision.events:
-                self.apply(event)
-        finally:
-            self.settle()
+        except BaseException:
+            self.forget()
+            raise
+        for event in decision.events:
+            self.apply(event)
+        self.settle(decision)
         return decision.reply()
 
     # ------------------------------------------------------------------- each command
@@ -245,7 +267,7 @@ class Engine:
         event = self._event(live.name, "rebase", Rebased(live.kept_bytes(), __version__), now())
         self.store.append([event])
         live.apply(event)
-        self.settle()
+        self.forget()
 
     def _tip(self, ranker: str) -> Tip:
         """Return where the next event of a ranker goes."""
@@ -272,16 +294,15 @@ class Engine:
         return event
 
 
-def _keys_of(command: Command) -> list[tuple[str, str, str]]:
-    """Return what a command is about that no other one of its group may be about."""
-    keys = []
-    if isinstance(command, GiveFeedback | Activate):
-        keys.append(("event", command.ranker, command.event_id))
-    if isinstance(command, Rank) and command.idem is not None:
-        keys.append(("idem", command.ranker, command.idem))
-    if isinstance(command, Rank) and command.request.event_id is not None:
-        keys.append(("event", command.ranker, command.request.event_id))
-    return keys
+def _keys_of(command: Command) -> tuple[Touched, ...]:
+    """Return what a command is about that no other decision may be about meanwhile."""
+    match command:
+        case GiveFeedback() | Activate():
+            return (("event", command.ranker, command.event_id),)
+        case Configure() | Expire():
+            return (("ranker", command.ranker, ""),)
+    named = (("idem", command.idem), ("event", command.request.event_id))
+    return tuple((kind, command.ranker, name) for kind, name in named if name is not None)
 
 
 def now() -> int:
