@@ -9,6 +9,7 @@ import pytest
 from keyhole.errors import InvalidInput
 from keyhole.service.commands import (
     Configure,
+    Expire,
     FeedbackRequest,
     GiveFeedback,
     Judged,
@@ -19,6 +20,7 @@ from keyhole.service.commands import (
 from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import Conflict, StoreFailed, StoreFull
+from keyhole.service.live import LiveRanker
 from keyhole.service.replay import check_ranker
 from keyhole.service.store.memory import MemoryStore
 from tests.service.desks import ANIMALS
@@ -334,14 +336,14 @@ def test_what_cannot_be_applied_is_read_again(monkeypatch):
 
     async def scenario(desk):
         await desk.submit(_CREATE)
-        apply, failures = desk.engine.apply, [RuntimeError("a fault")]
+        apply_all, failures = desk.engine.apply_all, [RuntimeError("a fault")]
 
-        def failing(event):
+        def failing(events):
             if failures:
                 raise failures.pop()
-            apply(event)
+            apply_all(events)
 
-        monkeypatch.setattr(desk.engine, "apply", failing)
+        monkeypatch.setattr(desk.engine, "apply_all", failing)
         with pytest.raises(StoreFailed):
             await asyncio.wait_for(desk.submit(_RANK), 5)
         while not desk.is_ready:
@@ -385,3 +387,38 @@ def test_what_was_decided_after_a_group_that_failed_is_decided_anew():
     logged = [event.key for event in store.events("animals") if event.kind == "rank"]
     assert logged == [reply.event_id for reply in replies]
     assert check_ranker(store, "animals").problems == ()
+
+
+@pytest.mark.parametrize("asked", [{}, {"k": 2, "missing": 0.0}, {"mode": "apprentice"}], ids=str)
+def test_what_groups_teach_is_what_each_alone_would(asked):
+    """Lessons are learnt together and lists ranked ahead: a replay, one by one, has the same."""
+    store, k = MemoryStore(), asked.get("k", 1)
+
+    async def scenario(desk):
+        made = RankerRequest(items=ANIMALS, seed=1, wait_seconds=60.0, **asked)
+        await desk.submit(Configure("animals", made))
+        for turn in range(25):
+            shown = await asyncio.gather(*(desk.submit(_RANK) for _ in range(24)))
+            liked_now = "ant" if turn < 12 else "dog"
+            said = [
+                GiveFeedback(
+                    "animals",
+                    reply.event_id,
+                    FeedbackRequest(relevance=[float(n == liked_now) for n in reply.ranking[:k]]),
+                )
+                for reply in shown
+            ]
+            random.Random(turn).shuffle(said)
+            await asyncio.gather(*(desk.submit(one) for one in said[:-2]))
+        desk.engine.execute(Expire("animals", tuple(desk.engine.ranker("animals").waiting)))
+        return desk.engine.ranker("animals")
+
+    live = run(scenario, store)
+    again = Engine(store)
+    checked = check_ranker(store, "animals")
+    assert (checked.problems, checked.sha256) == ((), live.sha256())
+    replayed = LiveRanker("animals", store)
+    for event in store.events("animals"):
+        replayed.apply(event)
+    assert replayed.tally == live.tally == again.ranker("animals").tally
+    assert live.tally.alarms

@@ -9,7 +9,7 @@ from keyhole.errors import MAX_ROUND, FeedbackTooSmall, InvalidInput
 
 def _header(ranker, round):
     ranker.rank(round=round)
-    return ranker._scratch(ranker.n_items).header
+    return ranker.scratch(ranker.n_items).header
 
 
 @pytest.mark.parametrize("horizon", [1000, 1024, 999_983])

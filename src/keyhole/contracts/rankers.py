@@ -168,6 +168,11 @@ class Ranker(Described, ABC):
 
     def written_by_update(self, n_items: int) -> Sequence[NDArray[Any]]:
         """Return the parts of the state that an update by some list may write to."""
+        return self.pieces
+
+    @property
+    def pieces(self) -> list[NDArray[Any]]:
+        """The memory of the state: an array for each kind of number in it."""
         _ = self.state
         return self._pieces
 
@@ -176,7 +181,7 @@ class Ranker(Described, ABC):
         """The list to rank where none is given: that of a ranker of one list."""
         return Query(self.n_items, None, self.item_names)
 
-    def _scratch(self, n_items: int) -> Any:
+    def scratch(self, n_items: int) -> Any:
         """Return scratch memory for a list, kept for lists that are no longer."""
         if getattr(self, "_work_size", 0) < n_items:
             self._work, self._work_size = self.kernel.work(self.params, n_items), n_items
@@ -209,7 +214,7 @@ class Ranker(Described, ABC):
         if not isinstance(query, Query):
             raise InvalidInput(f"query must be a Query, got {shown(query)}.")
         features = self.features_of(query)
-        work = self._scratch(query.n_items)
+        work = self.scratch(query.n_items)
         self._prepare(features, work)
         return query, features, np.empty(query.n_items, dtype=np.int64), work
 
@@ -270,7 +275,7 @@ class Ranker(Described, ABC):
             check_note(impression.note, self.kernel.note_size(self.params)),
         )
         with self.lock:
-            work = self._scratch(n_items)
+            work = self.scratch(n_items)
             with self.undone_unless_finite(n_items):
                 self._prepare(features, work)
                 self.kernel.update(self.params, self.state, seen, work)

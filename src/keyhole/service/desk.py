@@ -256,8 +256,8 @@ class Desk:
 
     def _apply(self, events: list[Event]) -> None:
         moment = self._clock()
+        self.engine.apply_all(events)
         for event in events:
-            self.engine.apply(event)
             live = self.engine.rankers[event.ranker]
             if event.kind == "rank":
                 live.waiting[event.seq].since = moment

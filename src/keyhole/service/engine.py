@@ -137,6 +137,16 @@ class Engine:
             live = self.rankers[event.ranker] = LiveRanker(event.ranker, self.store)
         live.apply(event)
 
+    def apply_all(self, events: list[Event]) -> None:
+        """Fold in committed events, in their order."""
+        by_ranker: dict[str, list[Event]] = {}
+        for event in events:
+            by_ranker.setdefault(event.ranker, []).append(event)
+        for name, own in by_ranker.items():
+            if name not in self.rankers:
+                self.rankers[name] = LiveRanker(name, self.store)
+            self.rankers[name].apply_all(own)
+
     def settle(self, decision: Decision) -> None:
         """Let others be about the same things, now that the events of a decision were applied."""
         if not decision.events:

@@ -2,13 +2,14 @@
 
 import hashlib
 import struct
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from keyhole.contracts import Impression, Measure, Query, Ranker
 from keyhole.errors import FloatArray, InvalidInput
+from keyhole.game.many import learn_many, rank_many
 from keyhole.kernels.checking import all_finite
 from keyhole.measures import measure as named_measure
 from keyhole.service.commands import RankerReply, RankerRequest, StateReply
@@ -32,6 +33,8 @@ from keyhole.version import __version__
 _KEPT_BYTES = 2_048
 """Impressions up to this size are kept in memory while they wait; larger ones are read again."""
 _KEPT_CATALOGUES = 16
+_MOST_AHEAD = 64
+"""Rounds that are ranked at once; what is learnt makes those that were not shown void."""
 
 
 class Waiting(msgspec.Struct):
@@ -44,6 +47,15 @@ class Waiting(msgspec.Struct):
     since: float = 0.0
     """When the wait began, on a clock of the process; not part of the state."""
     restarted: bool = False
+
+
+class Lesson(NamedTuple):
+    """A list, what was revealed of it, and which event said so in which round."""
+
+    ranked: Ranked
+    relevance: tuple[float, ...]
+    seq: int
+    round: int
 
 
 class _Kept(msgspec.Struct):
@@ -80,6 +92,10 @@ class LiveRanker:
         self.seq_of: dict[str, int] = {}
         """Where the rank event of a list is whose feedback is awaited."""
         self.tally = Tally()
+        self._lessons: list[Lesson] = []
+        self._is_gathering = False
+        self._ahead: list[Impression] = []
+        self._n_ahead = 1
         self._catalogues: dict[int, tuple[str, ...]] = {}
 
     # ------------------------------------------------------------------- folding events
@@ -106,7 +122,22 @@ class LiveRanker:
                 self._rebased(body)
         self.seq, self.link = event.seq, event.link
 
+    def apply_all(self, events: list[Event]) -> None:
+        """Fold in events that follow each other; what they teach is learnt at once, in their order.
+
+        The state is that of :meth:`apply` for each of them.
+        """
+        self._is_gathering = True
+        try:
+            for event in events:
+                self.apply(event)
+        finally:
+            self._is_gathering = False
+        self._study()
+
     def _configure(self, config: Config, seq: int) -> None:
+        self._study()
+        self._ahead = []
         if self.version == 0:
             self.learner = learner_of(config)
         elif config.catalogue is not None and config.catalogue != self.config.catalogue:
@@ -156,14 +187,66 @@ class LiveRanker:
                     self._learn(ranked, (self.config.missing,) * ranked.k, seq)
 
     def _learn(self, ranked: Ranked, relevance: tuple[float, ...], seq: int) -> None:
+        self._lessons.append(Lesson(ranked, relevance, seq, self.round))
+        if not self._is_gathering:
+            self._study()
+
+    def _study(self) -> None:
+        """Learn from all lessons that were gathered."""
+        lessons, self._lessons = self._lessons, []
+        if not lessons:
+            return
+        self._n_ahead, self._ahead = max(len(self._ahead), 1), []
+        if len(lessons) == 1 or not self._learn_together(lessons):
+            for lesson in lessons:
+                self._learn_one(lesson)
+
+    def _learn_one(self, lesson: "Lesson") -> None:
         alarms = self.learner.n_alarms
         try:
-            self.learner.update(*self.lesson(ranked, relevance))
+            self.learner.update(*self.lesson(lesson.ranked, lesson.relevance))
         except InvalidInput:  # numbers too large to learn from, which a replay refuses as well
             self.tally.refused += 1
             return
         if self.learner.n_alarms > alarms:
-            self.tally.count_alarm(self.round, seq)
+            self.tally.count_alarm(lesson.round, lesson.seq)
+
+    def _learn_together(self, lessons: list["Lesson"]) -> bool:
+        """Learn from lessons of the present list; return whether nothing was to be said of any."""
+        learner = self.learner
+        if any(lesson.ranked.catalogue != self.version for lesson in lessons):
+            return False
+        alarms, before = learner.n_alarms, [piece.copy() for piece in learner.pieces]
+        values = np.full((len(lessons), learner.n_items), np.nan)
+        for row, lesson in enumerate(lessons):
+            values[row, : lesson.ranked.k] = _by_own_order(lesson.ranked, lesson.relevance)
+        ranked = [lesson.ranked for lesson in lessons]
+        notes = np.frombuffer(b"".join(one.note for one in ranked), "<f8")
+        done = learn_many(
+            learner,
+            [one.round for one in ranked],
+            np.array([one.ranking if one.own is None else one.own for one in ranked], np.int64),
+            [one.explored for one in ranked],
+            [np.nan if one.propensity is None else one.propensity for one in ranked],
+            values,
+            notes.reshape(len(lessons), -1),
+        )
+        if done and learner.n_alarms > alarms:  # which of them it was is to be noted
+            for piece, kept in zip(learner.pieces, before, strict=True):
+                piece[...] = kept
+            return False
+        return done
+
+    def impression(self, query: Query, round: int) -> Impression:
+        """Return what the learner shows in a round; those of one list are ranked ahead."""
+        if self.config.catalogue is None:
+            return self.learner.rank(query, round=round)
+        place = round - self._ahead[0].round if self._ahead else 0
+        if not 0 <= place < len(self._ahead):
+            if self._ahead and place == len(self._ahead):
+                self._n_ahead = min(2 * len(self._ahead), _MOST_AHEAD)
+            self._ahead, place = rank_many(self.learner, round, self._n_ahead), 0
+        return self._ahead[place]
 
     def _rebased(self, rebased: Rebased) -> None:
         self._restore(msgspec.msgpack.decode(rebased.state, type=_Kept))
@@ -220,7 +303,6 @@ class LiveRanker:
             flat = np.frombuffer(ranked.features, dtype=f"<{ranked.dtype}")
             features = flat.reshape(-1, ranked.n_features)
         own = ranked.ranking if ranked.own is None else ranked.own
-        by_item = dict(zip(ranked.ranking, relevance, strict=False))
         impression = Impression(
             ranked.round,
             self.query_of(names, features),
@@ -229,7 +311,7 @@ class LiveRanker:
             np.nan if ranked.propensity is None else ranked.propensity,
             np.frombuffer(ranked.note, dtype="<f8"),
         )
-        return impression, [by_item[item] for item in own[: ranked.k]]
+        return impression, _by_own_order(ranked, relevance)
 
     def _count_truth(
         self, ranked: Ranked, truth: tuple[float, ...], names: tuple[str, ...]
@@ -326,7 +408,7 @@ class LiveRanker:
         if event is None or event.kind != "config":
             raise StoreDamaged(f"Event {kept.version} of ranker {self.name!r} must be a config.")
         self._take(body_of(event), kept.version)
-        self.round = kept.round
+        self.round, self._ahead = kept.round, []
         self.learner = learner_of(msgspec.structs.replace(self.config, spec=kept.spec))
         for name, own in self.learner.state._asdict().items():
             dtype, shape, content = kept.arrays[name]
@@ -340,6 +422,14 @@ class LiveRanker:
         }
         self.seq_of = {waited.event_id: seq for seq, waited in self.waiting.items()}
         self.tally = kept.tally
+
+
+def _by_own_order(ranked: Ranked, relevance: tuple[float, ...]) -> list[float]:
+    """Return what was revealed in the order of the learner's own list, whichever was shown."""
+    if ranked.own is None:
+        return list(relevance[: ranked.k])
+    by_item = dict(zip(ranked.ranking, relevance, strict=False))
+    return [by_item[item] for item in ranked.own[: ranked.k]]
 
 
 def _gain_weights(measure: Measure, config: Config) -> list[float] | None:

@@ -98,7 +98,7 @@ def _choose(
             "least_chance": 1.0 if config.k >= len(names) else 0.0,
             "teaches": False,
         }
-    impression = live.learner.rank(query, round=round)
+    impression = live.impression(query, round)
     own = tuple(impression.ranking.tolist())
     made = {
         "explored": impression.explored,

@@ -10,6 +10,7 @@ import numpy as np
 
 from keyhole.contracts import Measure, Query, Ranker
 from keyhole.errors import InvalidInput, KeyholeError, check_choice, shown
+from keyhole.game.many import learn_many, rank_many
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import classify
 from keyhole.rankers import RANKERS, ContextualRanker, ranker
@@ -78,7 +79,19 @@ def warm_up(config: Config) -> None:
     """Compile, or load, what the first list of a ranker needs; nothing is kept of it."""
     learner = learner_of(config)
     lists: list[Query | None] = [None]
-    if config.catalogue is None:
+    if config.catalogue is not None:
+        shown = rank_many(learner, 0, 2)
+        zeros = np.zeros((2, learner.n_items))
+        learn_many(
+            learner,
+            [one.round for one in shown],
+            np.array([one.ranking for one in shown]),
+            [one.explored for one in shown],
+            [one.propensity for one in shown],
+            zeros,
+            np.array([one.note for one in shown]),
+        )
+    else:
         n_items = min(learner.n_items, 2)
         widths = (np.float64,) if has_id_column(learner) else (np.float64, np.float32)
         shape = (n_items, learner.n_features)

@@ -391,7 +391,7 @@ class RTopK(FixedListRanker):
         if not impression.explored:
             return None
         with self.lock:
-            cell = _cell_now(self.params, self.draw(impression.round), self._scratch(self.n_items))
+            cell = _cell_now(self.params, self.draw(impression.round), self.scratch(self.n_items))
         n_shown = min(self.k, self.n_items - cell * self.k)
         return np.full(n_shown, impression.propensity)
 
@@ -403,7 +403,7 @@ class RTopK(FixedListRanker):
         if not impression.explored:
             return None
         with self.lock:
-            work = self._scratch(self.n_items)
+            work = self.scratch(self.n_items)
             _cell_now(self.params, self.draw(impression.round), work)
             return 1.0 / float(work.header[3] - impression.round)
 
