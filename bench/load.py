@@ -7,9 +7,9 @@ processes of their own; this one makes the requests.
 """
 
 import argparse
-import asyncio
 import json
 import os
+import select
 import socket
 import statistics
 import subprocess
@@ -21,12 +21,11 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-import uvloop
-
 CONNECTIONS = 32
 N_ITEMS = 20
 LEAST_SHARE = 0.5
 MOST_SPREAD = 4.0
+_ID = b'"event_id":"'
 EMPTY = """
 import sys
 import uvicorn
@@ -45,52 +44,39 @@ uvicorn.run(
 """
 
 
-class Connection(asyncio.Protocol):
-    """Asks one thing after the other until the time is over, and notes how long each took."""
+class Connection:
+    """Asks one thing after the other, and notes how long each took."""
 
-    def __init__(self, requests, answered, ends_at):
-        self.requests, self.answered, self.ends_at = requests, answered, ends_at
-        self.buffer = bytearray()
+    def __init__(self, port, requests, answered):
+        self.requests, self.answered = requests, answered
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setblocking(False)
+        self.began = 0.0
+        self.heard = b""
         self.seconds: list[float] = []
-        self.done = asyncio.get_running_loop().create_future()
 
-    def connection_made(self, transport):
-        self.transport = transport
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._ask()
-
-    def _ask(self):
+    def ask(self):
+        """Send the next request; return whether there was one."""
         request = self.requests()
-        if request is None or time.perf_counter() >= self.ends_at:
-            self.transport.close()
-            if not self.done.done():
-                self.done.set_result(self.seconds)
-            return
+        if request is None:
+            return False
         self.began = time.perf_counter()
-        self.transport.write(request)
+        self.socket.send(request)
+        return True
 
-    def data_received(self, data):
-        self.buffer += data
-        end = self.buffer.find(b"\r\n\r\n")
-        if end < 0:
-            return
-        place = self.buffer.lower().find(b"content-length: ", 0, end)
-        length = int(self.buffer[place + 16 : self.buffer.find(b"\r\n", place)])
-        if len(self.buffer) < end + 4 + length:
-            return
+    def hear(self):
+        """Take what came; return whether it is a whole answer, each of which ends in a brace."""
+        self.heard += self.socket.recv(65_536)
+        if not self.heard.endswith(b"}"):
+            return False
         self.seconds.append(time.perf_counter() - self.began)
-        if self.buffer[9:10] != b"2":
-            self.done.set_exception(RuntimeError(bytes(self.buffer).decode()))
-            self.transport.close()
-            return
+        answer, self.heard = self.heard, b""
+        if answer[9:10] != b"2":
+            raise RuntimeError(answer.decode())
         if self.answered is not None:
-            self.answered(bytes(self.buffer[end + 4 :]))
-        self.buffer.clear()
-        self._ask()
-
-    def connection_lost(self, exc):
-        if not self.done.done():
-            self.done.set_exception(RuntimeError(f"The connection was lost: {exc}"))
+            self.answered(answer)
+        return True
 
 
 def request_of(method, path, body=b"{}"):
@@ -100,18 +86,37 @@ def request_of(method, path, body=b"{}"):
     ).encode() + body
 
 
-async def load(port, requests, answered, seconds):
-    """Return how long every request took, and the requests per second."""
+def load(port, requests, answered, seconds):
+    """Return how long every request took, and the requests per second.
+
+    One thread asks over all connections with as little of its own as possible: what it computes
+    is taken from the servers, which share the machine with it.
+    """
+    made = {each.socket.fileno(): each for each in connections(port, requests, answered)}
     began = time.perf_counter()
-    loop = asyncio.get_running_loop()
-    made = [
-        await loop.create_connection(
-            lambda: Connection(requests, answered, began + seconds), "127.0.0.1", port
-        )
-        for _ in range(CONNECTIONS)
-    ]
-    times = [each for _, protocol in made for each in await protocol.done]
-    return times, len(times) / (time.perf_counter() - began)
+    ends_at = began + seconds
+    with select.epoll() as waiting:
+        for number, connection in made.items():
+            waiting.register(number, select.EPOLLIN)
+            connection.ask()
+        n_open = len(made)
+        while n_open:
+            for number, _ in waiting.poll():
+                connection = made[number]
+                if not connection.hear():
+                    continue
+                if time.perf_counter() >= ends_at or not connection.ask():
+                    waiting.unregister(number)
+                    n_open -= 1
+    took = time.perf_counter() - began
+    for connection in made.values():
+        connection.socket.close()
+    times = [each for connection in made.values() for each in connection.seconds]
+    return times, len(times) / took
+
+
+def connections(port, requests, answered):
+    return [Connection(port, requests, answered) for _ in range(CONNECTIONS)]
 
 
 def free_port():
@@ -154,18 +159,20 @@ def cpu_seconds(process):
 
 def measure(servers, ports, seconds, turns):
     """Return times, rates and computing time of each kind of request, turn by turn."""
-    waiting: deque[str] = deque()
+    waiting: deque[bytes] = deque()
     rank = request_of("POST", "/v1/rankers/load/rank")
     nothing = request_of("POST", "/empty")
-    feedback = b'{"relevance":[1]}'
+    whole = request_of("PUT", "/v1/rankers/load/events/ID/feedback", b'{"relevance":[1]}')
+    opening, closing = whole.split(b"ID", 1)
 
     def next_feedback():
         if not waiting:
             return None
-        return request_of("PUT", f"/v1/rankers/load/events/{waiting.popleft()}/feedback", feedback)
+        return b"".join((opening, waiting.popleft(), closing))
 
-    def ranked(body):
-        waiting.append(json.loads(body)["event_id"])
+    def ranked(answer):
+        place = answer.index(_ID) + len(_ID)
+        waiting.append(answer[place : answer.index(b'"', place)])
 
     kinds = {
         "empty": (1, lambda: nothing, None),
@@ -176,7 +183,7 @@ def measure(servers, ports, seconds, turns):
     for turn in range(turns + 1):
         for kind, (server, requests, answered) in kinds.items():
             before = cpu_seconds(servers[server])
-            times, rate = uvloop.run(load(ports[server], requests, answered, seconds))
+            times, rate = load(ports[server], requests, answered, seconds)
             computed = (cpu_seconds(servers[server]) - before) / len(times)
             if turn:  # the first one warms up
                 found[kind].append((times, rate, computed))

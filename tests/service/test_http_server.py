@@ -20,6 +20,7 @@ from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import StoreDamaged
 from keyhole.service.http.app import build_later
+from keyhole.service.http.protocol import Connection
 from keyhole.service.http.server import Server, address_of, bound_socket
 from keyhole.service.logs import configure_logs, logger
 from keyhole.service.settings import Settings, load_settings
@@ -134,6 +135,9 @@ def test_slow_and_endless_requests_are_cut_off():
         told = running.raw(head + kind + b"content-length: 9000000\r\n\r\n" + b" " * 5_000)
         assert told.startswith(b"HTTP/1.1 413")
         assert b"connection: close" in told
+        told = running.raw(head + kind + b"content-length: 2000\r\n\r\n" + b" " * 2_000)
+        assert told.startswith(b"HTTP/1.1 413")
+        assert told.count(b"connection: close") == 1
         chunked = head + kind + b"transfer-encoding: chunked\r\n\r\n"
         told = running.raw(chunked, b"800\r\n" + b" " * 2_048 + b"\r\n")
         assert told.startswith(b"HTTP/1.1 413")
@@ -192,6 +196,153 @@ def test_many_requests_on_one_connection_are_answered_in_order():
             assert b"wrong-method" not in told  # what is said of a HEAD is said without a body
             assert told.count(b"HTTP/1.1 405") == 1
             assert [a or b for a, b in found] == [b"e0", b"e1", b"e2", b"ok", b"e3", b"e4", b"e5"]
+
+
+FIELDS = (
+    b"host: localhost\r\nx-request-id: one\r\ncontent-type: application/json\r\n"
+    b"content-length: %d\r\n\r\n"
+)
+AFTER_ANOTHER = [
+    (b"POST /v1/rankers/animals/rank HTTP/1.1", b'{"event_id":"e1"}'),
+    (b"POST /v1/rankers/animals/rank HTTP/1.1", b'{"event_id":"e2"}'),
+    (b"POST /v1/rankers/animals/rank HTTP/1.1", b'{"event_id":"e3'),
+    (b"PUT /v1/rankers/animals/events/e1/feedback HTTP/1.1", b'{"relevance":[1]}'),
+    (b"PUT /v1/rankers/animals/events/e1/feedback HTTP/1.1", b'{"relevance":[0]}'),
+    (b"PUT /v1/rankers/animals/events/e9/feedback HTTP/1.1", b'{"relevance":[1]}'),
+    (b"PUT /v1/rankers/animals/events/e%31/feedback HTTP/1.1", b'{"relevance":[1]}'),
+    (b"PUT /v1/rankers/animals/events/e1/rank HTTP/1.1", b'{"relevance":[1]}'),
+    (b"POST /v1/rankers/animals/rank?a=b HTTP/1.1", b'{"event_id":"e1"}'),
+    (b"POST /v1/rankers/animals/rank/feedback HTTP/1.1", b'{"relevance":[1]}'),
+    (b"POST /v1/rankers/plants/rank HTTP/1.1", b'{"event_id":"e1"}'),
+    (b"POST /v1/rankers//rank HTTP/1.1", b'{"event_id":"e1"}'),
+    (b"GET /v1/rankers/animals/rank HTTP/1.1", b'{"event_id":"e1"}'),
+    (b"POST  /v1/rankers/animals/rank HTTP/1.1", b'{"event_id":"e1"}'),
+    (b"POST /v1/rankers/animals/rank HTTP/1.0", b'{"event_id":"e1"}'),
+    (b"POST /v1/rankers/animals/rank HTTP/1.1\r\nexpect: 100-continue", b'{"event_id":"e1"}'),
+    (b"POST /v1/rankers/animals/rank HTTP/1.1\r\ncontent-length: 3", b'{"event_id":"e1"}'),
+]
+
+
+def test_what_has_the_fields_of_the_request_before_is_read_as_if_it_were_the_first(monkeypatch):
+    """The parser is asked once for fields that stay the same, and nobody notices."""
+    n_read, read = [], Connection.on_headers_complete
+    monkeypatch.setattr(Connection, "on_headers_complete", lambda self: n_read.append(read(self)))
+    with Running() as running:
+        running.until_ready()
+        whole = [_whole(*each) for each in AFTER_ANOTHER]
+        for request in whole:  # what it changes is changed by now
+            _answers(running, (request, 1))
+        alone = [_answers(running, (request, 1))[0] for request in whole]
+        n_read.clear()
+        for request, told in zip(whole, alone, strict=True):
+            assert _answers(running, (whole[0], 1), (request, 1)) == [alone[0], told]
+        n_alike = 2 + 1 + 3 + 2  # of AFTER_ANOTHER, those on the short way
+        assert n_alike + len(n_read) <= 2 * len(whole)
+        n_read.clear()
+        pieces = [(whole[0], 1)] * 5 + [(2 * whole[0], 2), (whole[0][:40], 0), (whole[0][40:], 1)]
+        assert _answers(running, *pieces) == [alone[0]] * 8
+        assert len(n_read) == 1 + 2 + 1  # the first, two that came at once, one in pieces
+
+
+def test_only_what_is_a_request_of_the_same_fields_is_taken_for_one():
+    with Running() as running:
+        running.until_ready()
+        first = _whole(*AFTER_ANOTHER[0])
+        other = first.replace(b": one", b": two")
+        told = _answers(running, (first, 1), (other, 1), (first + other, 2), (first, 1))
+        ids = [re.search(rb"x-request-id: (\w+)", head)[1] for head, _ in told]
+        assert ids == [b"one", b"two", b"one", b"two", b"one"]
+        # A body may look like a request.
+        head = first.partition(b"\r\n\r\n")[0].replace(b": 17", b": %d" % len(first)) + b"\r\n\r\n"
+        told = _answers(running, (first, 1), (head, 0), (first, 1), (first, 1))
+        assert [head[:12] for head, _ in told] == [
+            b"HTTP/1.1 201",
+            b"HTTP/1.1 400",
+            b"HTTP/1.1 201",
+        ]
+
+
+def test_an_answer_waits_for_the_one_before_it(monkeypatch):
+    with Running() as running:
+        running.until_ready()
+        may_commit, stage = threading.Event(), running.store.stage
+
+        def wait_and_commit(events):
+            commit = stage(events)
+            return lambda: may_commit.wait(10) and commit()
+
+        first, bad = _whole(*AFTER_ANOTHER[0]), _whole(*AFTER_ANOTHER[2])
+        _answers(running, (first, 1))
+        monkeypatch.setattr(running.store, "stage", wait_and_commit)
+        with ThreadPoolExecutor(1) as pool:
+            new = first.replace(b'"e1"', b'"e7"')
+            told = pool.submit(_answers, running, (first, 1), (new, 0), (bad, 0), (b"", 2))
+            time.sleep(0.2)
+            may_commit.set()
+            heads = [head[:12] for head, _ in told.result()]
+        assert heads == [b"HTTP/1.1 201", b"HTTP/1.1 201", b"HTTP/1.1 400"]
+
+
+def _whole(line, body):
+    return line + b"\r\n" + FIELDS % 17 + body.ljust(17)
+
+
+def _answers(running, *pieces):
+    """Return the answers on one connection, without dates, each piece sent after those before."""
+    told = []
+    address = ("127.0.0.1", running.port)
+    with socket.create_connection(address, 10) as connection, connection.makefile("rb") as heard:
+        for piece, n_answers in pieces:
+            connection.sendall(piece)
+            time.sleep(0.02 * (n_answers == 0))
+            told += [_answer(heard) for _ in range(n_answers)]
+    return told
+
+
+def _answer(heard):
+    head = b""
+    while (line := heard.readline()) not in (b"\r\n", b""):
+        if not line.startswith(b"date: "):
+            head += line
+    length = re.search(rb"content-length: (\d+)", head)
+    return head, heard.read(int(length[1]) if length else 0)
+
+
+def test_connections_that_asked_before_are_cut_off_as_well():
+    with Running(request_seconds=0.5) as running:
+        running.server.config.timeout_keep_alive = 2
+        running.until_ready()
+        rank = _whole(*AFTER_ANOTHER[0])
+        with ThreadPoolExecutor(3) as pool:
+            began = time.monotonic()
+            idle = pool.submit(running.raw, rank)
+            slow = pool.submit(running.raw, rank, rank[:50], pause=0.1)
+            both = pool.submit(running.raw, rank, rank, _get("/healthz"), rank, pause=0.1)
+            assert slow.result().count(b"HTTP/1.1 408") == 1
+            assert time.monotonic() - began < 1.9
+            assert idle.result().count(b"HTTP/1.1") == 1
+            assert both.result().count(b"HTTP/1.1 20") == 4
+            assert 1.9 < time.monotonic() - began < 5.0
+
+
+def test_connections_that_are_used_stay_open_and_the_date_goes_on():
+    with Running(request_seconds=0.5) as running:
+        running.server.config.timeout_keep_alive = 2
+        running.until_ready()
+        rank = _whole(*AFTER_ANOTHER[0])
+        address = ("127.0.0.1", running.port)
+        dates = set()
+        with socket.create_connection(address, 10) as connection:
+            for number in range(9):
+                connection.sendall(rank[:50] if number == 4 else rank)
+                if number == 4:  # it has been there for long, but has only begun to ask
+                    time.sleep(0.2)
+                    connection.sendall(rank[50:])
+                told = connection.recv(65_536)
+                assert told.startswith(b"HTTP/1.1 201")
+                dates.add(re.search(rb"date: ([^\r]*)", told)[1])
+                time.sleep(0.3)
+        assert len(dates) >= 2
 
 
 def test_an_answer_to_head_has_no_body():

@@ -9,15 +9,16 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import msgspec
 
 from keyhole.errors import KeyholeError
 from keyhole.service.commands import Command, Configure, Expire, Judged
-from keyhole.service.engine import Decision, Engine, now
+from keyhole.service.committer import Committer
+from keyhole.service.engine import Decision, Engine, Made, now
 from keyhole.service.errors import StoreError, StoreFailed, StoreFull
 from keyhole.service.events import Event, Snapshot
 from keyhole.service.live import LiveRanker
@@ -37,12 +38,30 @@ _MOST_EXPIRED = 1_000
 """Lists that one expire event is about."""
 
 
+class Reply(Protocol):
+    """Where a reply goes: a future, or whatever else is told of it. It must not raise."""
+
+    def done(self) -> bool:
+        """Return whether nobody waits any more."""
+
+    def set_result(self, result: Any, /) -> None:
+        """Be told what a command led to."""
+
+    def set_exception(self, exception: Exception, /) -> None:
+        """Be told why nothing came of a command."""
+
+
 class _Group:
     """Commands that were decided, to be committed together."""
 
     def __init__(self) -> None:
-        self.decided: list[tuple[Command, Decision, asyncio.Future[Any]]] = []
-        self.events: list[Event] = []
+        self.decided: list[tuple[Command, Decision, Reply]] = []
+        self.made: list[Made] = []
+
+    @property
+    def events(self) -> list[Event]:
+        """Those to append, in their order."""
+        return [event for event, _ in self.made]
 
 
 class Desk:
@@ -78,14 +97,14 @@ class Desk:
         self._snapshot_every = snapshot_every
         self._most_waiting = most_waiting
         self._snapshot_at = self._seqs()
-        self._inbox: deque[tuple[Command, asyncio.Future[Any]]] = deque()
+        self._inbox: deque[tuple[Command, Reply]] = deque()
         self._next = _Group()
         self._is_writing = False
         self._is_broken = False
         self._snapshotting: asyncio.Future[None] | None = None
         self._wake = asyncio.Event()
         self._watchers: dict[str, set[asyncio.Event]] = {}
-        self._committer = ThreadPoolExecutor(1, thread_name_prefix="keyhole-commit")
+        self._committer = Committer()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._start_waits()
@@ -109,22 +128,26 @@ class Desk:
             for event in watching:
                 event.set()
         with suppress(StoreError):
-            await self._in_committer(self._put_snapshots, list(self._due_snapshots(1)))
-        self._committer.shutdown(wait=True)
+            await self._committer.begin(partial(self._put_snapshots, list(self._due_snapshots(1))))
+        self._committer.stop()
 
     async def submit(self, command: Command) -> Any:
         """Return the reply to a command, after the commit of what it led to."""
         if isinstance(command, Configure) and command.judged is None:
             command = await asyncio.to_thread(self._prepared, command)
+        future = asyncio.get_running_loop().create_future()
+        self.put(command, future)
+        return await future
+
+    def put(self, command: Command, reply: Reply) -> None:
+        """Take a command that needs no preparation; it is replied to after its commit."""
         if self._stopping or not self.is_ready:
             raise StoreFailed("The service is not ready: try again.")
-        future = asyncio.get_running_loop().create_future()
-        self._inbox.append((command, future))
+        self._inbox.append((command, reply))
         if self._is_writing:
             self._decide()  # while the disk is busy, this thread is not
         else:
             self._wake.set()
-        return await future
 
     def _prepared(self, command: Configure) -> Configure:
         """Ask the oracle, and compile: both can take seconds, in which others must be served."""
@@ -178,13 +201,14 @@ class Desk:
         group, self._next = self._next, _Group()
         began, self._is_writing = time.perf_counter(), True
         try:
-            if group.events:
-                writing = self._in_committer(self.store.stage(group.events))
+            if group.made:
+                events = group.events
+                writing = self._committer.begin(self.store.stage(events))
                 self._finish(before)
                 self._decide()  # what had to wait for it
                 await writing
                 if self.on_commit is not None:
-                    self.on_commit(group.events, time.perf_counter() - began)
+                    self.on_commit(events, time.perf_counter() - began)
         except StoreFull as error:
             self._finish(before)
             self._give_up(group, error)
@@ -204,10 +228,7 @@ class Desk:
             return
         at, group = now(), self._next
         while self._inbox and len(group.decided) < MOST_IN_A_GROUP:
-            command, future = self._inbox[0]
-            if self.engine.must_wait(command):
-                return
-            self._inbox.popleft()
+            command, future = self._inbox.popleft()
             if future.done():  # its caller has gone before anything was decided
                 continue
             try:
@@ -218,8 +239,12 @@ class Desk:
                 logger().exception("A command failed.", command=type(command).__name__)
                 future.set_exception(error)
             else:
+                if decision is None:
+                    self._inbox.appendleft((command, future))
+                    return
                 group.decided.append((command, decision, future))
-                group.events.extend(decision.events)
+                if decision.made is not None:
+                    group.made.append(decision.made)
 
     def _finish(self, group: "_Group") -> None:
         """Apply a group that is on the disk, and reply; one that is finished has nothing left."""
@@ -227,7 +252,7 @@ class Desk:
             return
         decided, group.decided = group.decided, []
         try:
-            self._apply(group.events)
+            self._apply(group.made)
         except Exception:  # a fault of ours: the log has the events, and is read again
             logger().exception("What was committed could not be applied.")
             self._is_broken = True
@@ -241,7 +266,7 @@ class Desk:
                 future.set_result(decision.reply())
         due = list(self._due_snapshots(self._snapshot_every))
         if due:
-            self._snapshotting = self._in_committer(self._put_snapshots, due)
+            self._snapshotting = self._committer.begin(partial(self._put_snapshots, due))
 
     def _give_up(self, group: "_Group", error: KeyholeError) -> None:
         """Refuse a group that was not kept; what was decided after it is decided anew."""
@@ -254,22 +279,19 @@ class Desk:
             if not future.done():
                 future.set_exception(error)
 
-    def _apply(self, events: list[Event]) -> None:
+    def _apply(self, made: list[Made]) -> None:
         moment = self._clock()
-        self.engine.apply_all(events)
-        for event in events:
+        self.engine.apply_all(made)
+        for event, _ in made:
             live = self.engine.rankers[event.ranker]
             if event.kind == "rank":
                 live.waiting[event.seq].since = moment
             elif event.kind == "activate":
                 waited = live.waiting[live.seq_of[str(event.key)]]
                 waited.since, waited.restarted = moment, True
-        for ranker in {event.ranker for event in events}:
+        for ranker in {event.ranker for event, _ in made}:
             for changed in self._watchers.get(ranker, ()):
                 changed.set()
-
-    def _in_committer(self, work: Callable[..., None], *given: Any) -> asyncio.Future[None]:
-        return asyncio.get_running_loop().run_in_executor(self._committer, work, *given)
 
     # ------------------------------------------------------------------- after a failure
 
@@ -283,7 +305,7 @@ class Desk:
         pause = 0.05
         while self._reopen is not None and not self._stopping:
             try:
-                await self._in_committer(self._read_again)
+                await self._committer.begin(self._read_again)
             except (StoreError, OSError) as error:
                 logger().error("The log cannot be read.", error=str(error))
                 await asyncio.sleep(pause)

@@ -1,7 +1,7 @@
 """What the service decides: commands become events, and events become the state of rankers."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -33,7 +33,7 @@ from keyhole.service.events import (
     Rebased,
     body_bytes,
     body_of,
-    link_of,
+    next_event,
 )
 from keyhole.service.live import LiveRanker
 from keyhole.service.showing import rank_reply, repeated, show
@@ -53,16 +53,21 @@ class Tip(NamedTuple):
     round: int
 
 
+Made = tuple[Event, Any]
+"""An event with its body; None stands for a body that is to be read from it."""
+Decided = tuple[Made | None, Callable[[], Any]]
+
+
 class Decision(NamedTuple):
-    """What a command leads to: events to append, and the reply once they have been applied.
+    """What a command leads to: an event to append, and the reply once it has been applied.
 
     ``keys`` are what no other decision may be about until then.
     """
 
-    events: list[Event]
+    made: Made | None
     reply: Callable[[], Any]
-    ranker: str = ""
-    keys: tuple[Touched, ...] = ()
+    ranker: str
+    keys: tuple[Touched, ...]
 
 
 class Engine:
@@ -93,31 +98,29 @@ class Engine:
             raise NotFound(f"There is no ranker {shown(name)}.")
         return live
 
-    def must_wait(self, command: Command) -> bool:
-        """Return whether a command can be decided only once others are settled.
+    def decide(self, command: Command, at: int) -> Decision | None:
+        """Return what a command leads to at a time, or raise.
 
-        Two that are about one list, or about one idempotency key, are decided one after the other;
-        so is what is about a whole ranker.
+        None says that it can be decided only once others are settled: two that are about one list,
+        or about one idempotency key, are decided one after the other; so is what is about a whole
+        ranker.
         """
-        if not self._touched and not isinstance(command, Configure | Expire):
-            return False
-        if ("ranker", command.ranker, "") in self._touched:
-            return True
+        keys = _keys_of(command)
+        if self._n_open and self._must_wait(command, keys):
+            return None
+        made, reply = self._decide(command, at)
+        if made is not None:
+            self._touched.update(keys)
+            self._n_open[command.ranker] = self._n_open.get(command.ranker, 0) + 1
+        return Decision(made, reply, command.ranker, keys)
+
+    def _must_wait(self, command: Command, keys: tuple[Touched, ...]) -> bool:
         if isinstance(command, Configure | Expire):
             return command.ranker in self._n_open
-        return any(key in self._touched for key in _keys_of(command))
+        touched = self._touched
+        return ("ranker", command.ranker, "") in touched or not touched.isdisjoint(keys)
 
-    def decide(self, command: Command, at: int) -> Decision:
-        """Return the events that a command leads to at a time, or raise."""
-        decision = self._decide(command, at)
-        if not decision.events:
-            return decision
-        keys = _keys_of(command)
-        self._touched.update(keys)
-        self._n_open[command.ranker] = self._n_open.get(command.ranker, 0) + 1
-        return decision._replace(ranker=command.ranker, keys=keys)
-
-    def _decide(self, command: Command, at: int) -> Decision:
+    def _decide(self, command: Command, at: int) -> Decided:
         match command:
             case Rank():
                 return self._rank(command, at)
@@ -137,24 +140,25 @@ class Engine:
             live = self.rankers[event.ranker] = LiveRanker(event.ranker, self.store)
         live.apply(event)
 
-    def apply_all(self, events: list[Event]) -> None:
+    def apply_all(self, made: Iterable[Made]) -> None:
         """Fold in committed events, in their order."""
-        by_ranker: dict[str, list[Event]] = {}
-        for event in events:
-            by_ranker.setdefault(event.ranker, []).append(event)
+        by_ranker: dict[str, list[Made]] = {}
+        for each in made:
+            by_ranker.setdefault(each[0].ranker, []).append(each)
         for name, own in by_ranker.items():
             if name not in self.rankers:
                 self.rankers[name] = LiveRanker(name, self.store)
             self.rankers[name].apply_all(own)
 
     def settle(self, decision: Decision) -> None:
-        """Let others be about the same things, now that the events of a decision were applied."""
-        if not decision.events:
+        """Let others be about the same things, now that the event of a decision was applied."""
+        if decision.made is None:
             return
+        ranker = decision.ranker
         self._touched.difference_update(decision.keys)
-        self._n_open[decision.ranker] -= 1
-        if not self._n_open[decision.ranker]:
-            del self._n_open[decision.ranker], self._tips[decision.ranker]
+        self._n_open[ranker] -= 1
+        if not self._n_open[ranker]:
+            del self._n_open[ranker], self._tips[ranker]
 
     def forget(self) -> None:
         """Undo all decisions that are not settled: their events were not appended."""
@@ -165,20 +169,22 @@ class Engine:
     def execute(self, command: Command, at: int | None = None) -> Any:
         """Decide, append and apply: what a service with one caller at a time does."""
         decision = self.decide(command, now() if at is None else at)
-        try:
-            if decision.events:
-                self.store.append(decision.events)
-        except BaseException:
-            self.forget()
-            raise
-        for event in decision.events:
+        if decision is None:
+            raise RuntimeError("Commands must be executed one after the other.")
+        if decision.made is not None:
+            event, _ = decision.made
+            try:
+                self.store.append([event])
+            except BaseException:
+                self.forget()
+                raise
             self.apply(event)
         self.settle(decision)
         return decision.reply()
 
     # ------------------------------------------------------------------- each command
 
-    def _configure(self, command: Configure, at: int) -> Decision:
+    def _configure(self, command: Configure, at: int) -> Decided:
         live = self.rankers.get(command.ranker)
         if command.if_match is not None and (live is None or live.version != command.if_match):
             have = "it does not exist" if live is None else f"it is {live.version}"
@@ -198,26 +204,26 @@ class Engine:
             config = changed_config(live.config, command.request)
         config = msgspec.structs.replace(config, verdict=judged.verdict)
         if live is not None and config == live.config:
-            return Decision([], live.reply)
+            return None, live.reply
         if live is not None and config.catalogue not in (None, live.config.catalogue):
             live.learner.with_items(config.catalogue or ())  # refuses what cannot be, now
-        event = self._event(command.ranker, "config", config, at)
+        made = self._event(command.ranker, "config", config, at)
 
         def reply() -> RankerReply:
             return self.ranker(command.ranker).reply(created=live is None)
 
-        return Decision([event], reply)
+        return made, reply
 
-    def _rank(self, command: Rank, at: int) -> Decision:
+    def _rank(self, command: Rank, at: int) -> Decided:
         live = self.ranker(command.ranker)
         before = repeated(live, command)
         if before is not None:
-            return Decision([], lambda: rank_reply(live, before, body_of(before)))
+            return None, lambda: rank_reply(live, before, body_of(before))
         ranked, event_id = show(live, command, self._tip(command.ranker).round, self.secret)
-        event = self._event(command.ranker, "rank", ranked, at, event_id, command.idem)
-        return Decision([event], lambda: rank_reply(live, event, ranked))
+        made = self._event(command.ranker, "rank", ranked, at, event_id, command.idem)
+        return made, lambda: rank_reply(live, made[0], ranked)
 
-    def _feedback(self, command: GiveFeedback, at: int) -> Decision:
+    def _feedback(self, command: GiveFeedback, at: int) -> Decided:
         live, request = self.ranker(command.ranker), command.request
         seq = live.seq_of.get(command.event_id)
         if seq is not None:
@@ -233,8 +239,8 @@ class Engine:
             said = live.store.find(live.name, command.event_id, "feedback")
             if said is not None:
                 return _said_before(said, answered)
-        event = self._event(command.ranker, "feedback", answered, at, command.event_id)
-        return Decision([event], lambda: FeedbackReply(answered.learned, event.seq))
+        made = self._event(command.ranker, "feedback", answered, at, command.event_id)
+        return made, lambda: FeedbackReply(answered.learned, made[0].seq)
 
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
         """Return a list whose feedback is no longer awaited, or raise where there is none."""
@@ -243,17 +249,17 @@ class Engine:
             raise NotFound(f"There is no event {shown(event_id)} of ranker {live.name!r}.")
         return body_of(event)
 
-    def _activate(self, command: Activate, at: int) -> Decision:
+    def _activate(self, command: Activate, at: int) -> Decided:
         live = self.ranker(command.ranker)
         seq = live.seq_of.get(command.event_id)
         if seq is not None and live.waiting[seq].deferred:
-            event = self._event(command.ranker, "activate", Activated(), at, command.event_id)
-            return Decision([event], lambda: None)
+            made = self._event(command.ranker, "activate", Activated(), at, command.event_id)
+            return made, lambda: None
         if self._was_never_shown(live, seq, command.event_id):
             raise Conflict(
                 f"Event {shown(command.event_id)} can no longer be activated: it was not in time."
             )
-        return Decision([], lambda: None)
+        return None, lambda: None
 
     def _was_never_shown(self, live: LiveRanker, seq: int | None, event_id: str) -> bool:
         """Return whether a deferred list was given up before anybody said that it was shown."""
@@ -264,17 +270,16 @@ class Engine:
         said = live.store.find(live.name, event_id, "feedback")
         return said is None or body_of(said).learned == "late"
 
-    def _expire(self, command: Expire, at: int) -> Decision:
+    def _expire(self, command: Expire, at: int) -> Decided:
         live = self.rankers.get(command.ranker)
         seqs = tuple(seq for seq in command.seqs if live is not None and seq in live.waiting)
         if not seqs:
-            return Decision([], lambda: None)
-        event = self._event(command.ranker, "expire", Expired(seqs), at)
-        return Decision([event], lambda: None)
+            return None, lambda: None
+        return self._event(command.ranker, "expire", Expired(seqs), at), lambda: None
 
     def _rebase(self, live: LiveRanker) -> None:
         """Write down a whole state where another version of the library takes over."""
-        event = self._event(live.name, "rebase", Rebased(live.kept_bytes(), __version__), now())
+        event, _ = self._event(live.name, "rebase", Rebased(live.kept_bytes(), __version__), now())
         self.store.append([event])
         live.apply(event)
         self.forget()
@@ -295,13 +300,12 @@ class Engine:
         at: int,
         key: str | None = None,
         idem: str | None = None,
-    ) -> Event:
+    ) -> Made:
         """Return the next event of a ranker, and let the one after it follow."""
-        tip = self._tip(ranker)
-        loose = Event(ranker, tip.seq + 1, kind, key, idem, at, body_bytes(body), b"")
-        event = msgspec.structs.replace(loose, link=link_of(tip.link, loose))
-        self._tips[ranker] = Tip(event.seq, event.link, tip.round + (kind == "rank"))
-        return event
+        seq, link, round = self._tip(ranker)
+        event = next_event(link, ranker, seq + 1, kind, key, idem, at, body_bytes(body))
+        self._tips[ranker] = Tip(seq + 1, event.link, round + (kind == "rank"))
+        return event, None if kind == "config" else body  # what is free in it comes back otherwise
 
 
 def _keys_of(command: Command) -> tuple[Touched, ...]:
@@ -311,6 +315,8 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
             return (("event", command.ranker, command.event_id),)
         case Configure() | Expire():
             return (("ranker", command.ranker, ""),)
+    if command.idem is None and command.request.event_id is None:
+        return ()
     named = (("idem", command.idem), ("event", command.request.event_id))
     return tuple((kind, command.ranker, name) for kind, name in named if name is not None)
 
@@ -371,9 +377,9 @@ def _truth(live: LiveRanker, ranked: Ranked, request: FeedbackRequest) -> tuple[
     return tuple(float(request.truth[name]) for name in names)
 
 
-def _said_before(said: Event, answered: Answered) -> Decision:
+def _said_before(said: Event, answered: Answered) -> Decided:
     """Return the answer to feedback on a list that has some, or raise where it differs."""
     before: Answered = body_of(said)
     if (before.status, before.relevance) != (answered.status, answered.relevance):
         raise Conflict(f"Event {shown(said.key)} has other feedback already: the first one counts.")
-    return Decision([], lambda: FeedbackReply(before.learned, said.seq, created=False))
+    return None, lambda: FeedbackReply(before.learned, said.seq, created=False)

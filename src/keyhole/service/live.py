@@ -2,6 +2,7 @@
 
 import hashlib
 import struct
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -33,6 +34,7 @@ from keyhole.version import __version__
 _KEPT_BYTES = 2_048
 """Impressions up to this size are kept in memory while they wait; larger ones are read again."""
 _KEPT_CATALOGUES = 16
+_decode_ranked = msgspec.msgpack.Decoder(Ranked).decode
 _MOST_AHEAD = 64
 """Rounds that are ranked at once; what is learnt makes those that were not shown void."""
 
@@ -100,13 +102,14 @@ class LiveRanker:
 
     # ------------------------------------------------------------------- folding events
 
-    def apply(self, event: Event) -> None:
-        """Fold in the next event of the log."""
+    def apply(self, event: Event, body: Any = None) -> None:
+        """Fold in the next event of the log, whose body may be known already."""
         if event.seq != self.seq + 1:
             raise StoreDamaged(
                 f"Event {self.seq + 1} of ranker {self.name!r} must follow, got {event.seq}."
             )
-        body = body_of(event)
+        if body is None:
+            body = body_of(event)
         match event.kind:
             case "config":
                 self._configure(body, event.seq)
@@ -122,15 +125,16 @@ class LiveRanker:
                 self._rebased(body)
         self.seq, self.link = event.seq, event.link
 
-    def apply_all(self, events: list[Event]) -> None:
-        """Fold in events that follow each other; what they teach is learnt at once, in their order.
+    def apply_all(self, events: Iterable[tuple[Event, Any]]) -> None:
+        """Fold in events that follow each other, with their bodies.
 
-        The state is that of :meth:`apply` for each of them.
+        What they teach is learnt at once, in their order; the state is that of :meth:`apply` for
+        each of them.
         """
         self._is_gathering = True
         try:
-            for event in events:
-                self.apply(event)
+            for event, body in events:
+                self.apply(event, body)
         finally:
             self._is_gathering = False
         self._study()
@@ -257,7 +261,7 @@ class LiveRanker:
     def ranked(self, seq: int, waited: Waiting | None = None) -> Ranked:
         """Return a rank event's body, read again where it is not kept."""
         if waited is not None and waited.body is not None:
-            return msgspec.msgpack.decode(waited.body, type=Ranked)
+            return _decode_ranked(waited.body)
         event = self.store.event(self.name, seq)
         if event is None or event.kind != "rank":
             raise StoreDamaged(f"Event {seq} of ranker {self.name!r} must be a rank.")

@@ -19,6 +19,7 @@ from keyhole.service.errors import Conflict, KeyReused
 from keyhole.service.events import Event, Ranked, body_of
 from keyhole.service.live import LiveRanker
 
+_NOTE_TYPE = np.dtype("<f8")
 _fingerprints = msgspec.json.Encoder(order="sorted")
 
 
@@ -53,12 +54,12 @@ def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ra
     names = items if items is not None else live.config.catalogue or ()
     event_id = request.event_id or _id_of(live.name, round, secret)
     named = command.idem is not None or request.event_id is not None
-    chosen = _choose(live, request, round, query, names, secret)
+    config = live.config
     ranked = Ranked(
         round=round,
         model_seq=live.seq,
-        mode=live.config.mode,
-        k=min(live.config.k, len(names)),
+        mode=config.mode,
+        k=min(config.k, len(names)),
         catalogue=live.version if items is None else None,
         items=items,
         features=packed,
@@ -66,7 +67,7 @@ def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ra
         dtype=dtype,
         deferred=request.deferred,
         fingerprint=fingerprint_of(request) if named else b"",
-        **chosen,
+        **_choose(live, request, round, query, names, secret),
     )
     return ranked, event_id
 
@@ -100,17 +101,20 @@ def _choose(
         }
     impression = live.impression(query, round)
     own = tuple(impression.ranking.tolist())
-    made = {
+    made: dict[str, Any] = {
         "explored": impression.explored,
         "propensity": None if math.isnan(impression.propensity) else impression.propensity,
-        "note": impression.note.astype("<f8").tobytes(),
+        "note": impression.note.astype(_NOTE_TYPE, copy=False).tobytes(),
     }
     if config.mode == "apprentice":
-        return {**made, **_apprentice(live, request, impression, own, names, secret)}
-    order, n_excluded = _without(own, request, names, live)
-    if n_excluded and order[: config.k] != own[: config.k]:
-        return {**made, "ranking": order, "n_excluded": n_excluded, "teaches": False}
-    return {**made, **_chances(live, impression), "ranking": order, "n_excluded": n_excluded}
+        return made | _apprentice(live, request, impression, own, names, secret)
+    order, made["n_excluded"] = _without(own, request, names, live)
+    made["ranking"] = order
+    if order is not own and order[: config.k] != own[: config.k]:
+        made["teaches"] = False
+    else:
+        made |= _chances(live, impression)
+    return made
 
 
 def _apprentice(

@@ -36,7 +36,8 @@ class Call:
     """A request: where it leads, who asks, and what it brings."""
 
     __slots__ = (
-        "_request_id", "access", "content", "headers", "params", "receive", "scope", "service",
+        "_request_id", "access", "began", "content", "headers", "operation", "params", "receive",
+        "scope", "service",
     )  # fmt: skip
 
     def __init__(
@@ -54,7 +55,9 @@ class Call:
         self.content = content
         """The body, where it has come whole; None where it is yet to be received."""
         self._request_id: str | None = None
-        self.params: list[str] = []
+        self.params: tuple[str, ...] = ()
+        self.operation = "unknown"
+        self.began = 0.0
         self.access: Access
 
     @property
@@ -96,16 +99,22 @@ class Call:
         body = await self.body(JSON_TYPES)
         return decode(decoder, body or empty)
 
-    async def body(self, types: tuple[bytes, ...]) -> bytes:
-        """Return the body, or raise before it is read if it is too large or of another kind."""
+    def check_head(self, types: tuple[bytes, ...]) -> None:
+        """Raise where the head of a request says that its body is too large or of another kind."""
         headers, most = self.headers, self.service.settings.max_body_bytes
         length = headers.get(b"content-length")
-        if length is not None and (not length.isdigit() or int(length[:20]) > most):
-            raise _too_large(most)
         if length is not None and length != b"0":
+            if not length.isdigit() or int(length[:20]) > most:
+                raise _too_large(most)
             _check_type(headers, types)
+
+    async def body(self, types: tuple[bytes, ...]) -> bytes:
+        """Return the body, or raise before it is read if it is too large or of another kind."""
+        self.check_head(types)
         if self.content is not None:
             return self.content
+        headers, most = self.headers, self.service.settings.max_body_bytes
+        length = headers.get(b"content-length")
         pieces: list[bytes] = []
         n_bytes, has_more = 0, True
         while has_more:

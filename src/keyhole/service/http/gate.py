@@ -1,8 +1,10 @@
 """The way of a request: found, let in, answered, counted; whatever goes wrong is a problem."""
 
 import time
+from typing import Any, Protocol
 
-from keyhole.service.http.call import Call, Gone
+from keyhole.service.desk import Reply
+from keyhole.service.http.call import JSON_TYPES, Call, Gone
 from keyhole.service.http.doors import (
     WHO,
     access_by_header,
@@ -10,7 +12,7 @@ from keyhole.service.http.doors import (
     access_without_keys,
     check_access,
 )
-from keyhole.service.http.operations import Operation, Router
+from keyhole.service.http.operations import Errand, Operation, Router
 from keyhole.service.http.problems import Busy, NoSuchPath, NotReady, Unauthorized, answer_to
 from keyhole.service.http.service import Service
 from keyhole.service.http.table import OPERATIONS
@@ -20,7 +22,14 @@ from keyhole.service.logs import logger
 
 _GONE = 499
 """What is counted where nobody waits for the answer any more."""
+_NO_PATH = "There is no such path: /openapi.json has all there are."
 _SECURITY: Headers = ((b"x-content-type-options", b"nosniff"),)
+
+
+class Ticket(Reply, Protocol):
+    """Told how a request ends, once it is known which errand it is."""
+
+    errand: Errand | None
 
 
 class Gate:
@@ -42,45 +51,78 @@ class Gate:
 
         Pages are sent as they are made, by ``send``.
         """
-        service, metrics = self.service, self.service.metrics
-        started = time.perf_counter()
-        name, status = "unknown", _GONE
-        metrics.in_flight += 1
+        status = _GONE
+        self._enter(call)
         try:
-            if metrics.in_flight > service.settings.max_concurrency:
-                raise Busy(
-                    f"At most {service.settings.max_concurrency} requests are answered at once."
-                )
-            found = self._router.find(call.scope)
+            found = self._find(call)
             if found is None and send is not None and not call.scope["path"].startswith("/v1/"):
-                name = "page"
-                status = await service.pages.answer(call, send)
+                call.operation = "page"
+                status = await self.service.pages.answer(call, send)
                 return None
-            if found is None:
-                raise NoSuchPath("There is no such path: /openapi.json has all there are.")
-            operation, call.params = found
-            name = operation.name
-            answer = await self._answer(operation, call)
+            answer = await self._let_in(found, call).handler(call)
             status = answer.status
         except Gone:
             return None
         except Exception as error:
-            answer = answer_to(error, call.request_id)
+            answer = self._answer_to(error, call)
             status = answer.status
-            if status == 500:
-                logger().error(
-                    "A request failed.", request=call.request_id, operation=name, exc_info=error
-                )
         finally:
-            metrics.in_flight -= 1
-            seconds = time.perf_counter() - started
-            metrics.count(name, status, seconds)
-            if service.settings.log_requests:
-                self._log(call, name, status, seconds)
-        more = _SECURITY
-        if status >= 400 or b"x-request-id" in call.headers:
-            more = (*more, (b"x-request-id", call.request_id.encode()))
-        return Answer(status, answer.body, answer.headers + more, answer.pieces)
+            self._leave(call, status)
+        return _finished(answer, call)
+
+    def begin(self, call: Call, ticket: Ticket) -> None:
+        """Take a request that has come whole and is an errand; its ticket is told how it ends.
+
+        Whatever is on the ticket by then is the answer to :meth:`end` or to :meth:`fail`.
+        """
+        self._enter(call)
+        try:
+            ticket.errand = errand = self._let_in(self._find(call), call).errand
+            if errand is None:
+                raise NoSuchPath(_NO_PATH)
+            call.check_head(JSON_TYPES)
+            self.service.desk.put(errand.command(call, call.content or b""), ticket)
+        except Exception as error:
+            ticket.set_exception(error)
+
+    def end(self, call: Call, errand: Errand, reply: Any) -> Answer:
+        """Return the answer to an errand that the desk has replied to."""
+        try:
+            answer = errand.answer(reply)
+        except Exception as error:
+            return self.fail(call, error)
+        self._leave(call, answer.status)
+        return _finished(answer, call)
+
+    def fail(self, call: Call, error: Exception) -> Answer:
+        """Return the answer to a request that was not done."""
+        answer = self._answer_to(error, call)
+        self._leave(call, answer.status)
+        return _finished(answer, call)
+
+    def _enter(self, call: Call) -> None:
+        call.began = time.perf_counter()
+        self.service.metrics.in_flight += 1
+
+    def _leave(self, call: Call, status: int) -> None:
+        metrics = self.service.metrics
+        metrics.in_flight -= 1
+        seconds = time.perf_counter() - call.began
+        metrics.count(call.operation, status, seconds)
+        if self.service.settings.log_requests:
+            self._log(call, call.operation, status, seconds)
+
+    @staticmethod
+    def _answer_to(error: Exception, call: Call) -> Answer:
+        answer = answer_to(error, call.request_id)
+        if answer.status == 500:
+            logger().error(
+                "A request failed.",
+                request=call.request_id,
+                operation=call.operation,
+                exc_info=error,
+            )
+        return answer
 
     @staticmethod
     def _log(call: Call, operation: str, status: int, seconds: float) -> None:
@@ -92,8 +134,19 @@ class Gate:
             seconds=round(seconds, 6),
         )
 
-    async def _answer(self, operation: Operation, call: Call) -> Answer:
-        """Let a request in, and hand it to its operation."""
+    def _find(self, call: Call) -> tuple[Operation, tuple[str, ...]] | None:
+        """Return where a request leads, or raise where too many are being answered."""
+        most = self.service.settings.max_concurrency
+        if self.service.metrics.in_flight > most:
+            raise Busy(f"At most {most} requests are answered at once.")
+        return self._router.find(call.scope)
+
+    def _let_in(self, found: tuple[Operation, tuple[str, ...]] | None, call: Call) -> Operation:
+        """Return the operation of a request that may be done, or raise."""
+        if found is None:
+            raise NoSuchPath(_NO_PATH)
+        operation, call.params = found
+        call.operation = operation.name
         service = self.service
         if operation.needs is not None:
             if not service.is_ready:
@@ -102,7 +155,7 @@ class Gate:
             ranker = call.params[0] if operation.is_of_ranker else None
             check_access(access, operation.needs, ranker, operation.needs_all)
             call.access = access
-        return await operation.handler(call)
+        return operation
 
     def _access(self, call: Call) -> Access:
         """Return what a request may do; one without a known key raises, unless there is none."""
@@ -115,3 +168,11 @@ class Gate:
         if access is None:
             raise Unauthorized(WHO)
         return access
+
+
+def _finished(answer: Answer, call: Call) -> Answer:
+    """Return an answer with the headers that all have."""
+    more = _SECURITY
+    if answer.status >= 400 or b"x-request-id" in call.headers:
+        more = (*more, (b"x-request-id", call.request_id.encode()))
+    return Answer(answer.status, answer.body, answer.headers + more, answer.pieces)

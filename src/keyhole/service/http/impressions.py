@@ -19,7 +19,7 @@ from keyhole.service.commands import (
 from keyhole.service.desk import Desk
 from keyhole.service.events import Learned
 from keyhole.service.http.call import JSON_TYPES, NDJSON_TYPES, Call, decode
-from keyhole.service.http.operations import Operation, Parameter, Reply
+from keyhole.service.http.operations import Errand, Operation, Parameter, Reply
 from keyhole.service.http.problems import problem_of
 from keyhole.service.http.wire import JSON, Answer, encode
 from keyhole.service.logs import logger
@@ -53,21 +53,37 @@ _feedback_line = msgspec.json.Decoder(FeedbackLine)
 _NDJSON = ((b"content-type", NDJSON_TYPES[0]),)
 
 
+def _rank(call: Call, body: bytes) -> Rank:
+    request = decode(_rank_request, body or b"{}")
+    key = call.headers.get(b"idempotency-key")
+    return Rank(call.params[0], request, None if key is None else _idempotency_key(key))
+
+
+def _ranked(reply: RankReply) -> Answer:
+    return Answer(201, encode(reply), JSON)
+
+
+def _give_feedback(call: Call, body: bytes) -> GiveFeedback:
+    ranker, event_id = call.params
+    return GiveFeedback(ranker, event_id, decode(_feedback_request, body))
+
+
+def _given(reply: FeedbackReply) -> Answer:
+    return Answer(201 if reply.created else 200, encode(reply), JSON)
+
+
+_RANK = Errand(_rank, _ranked)
+_FEEDBACK = Errand(_give_feedback, _given)
+
+
 async def rank(call: Call) -> Answer:
     """Show a list."""
-    request = await call.decode(_rank_request, b"{}")
-    key = call.headers.get(b"idempotency-key")
-    idem = None if key is None else _idempotency_key(key)
-    reply = await call.service.desk.submit(Rank(call.params[0], request, idem))
-    return Answer(201, encode(reply), JSON)
+    return await _RANK.run(call)
 
 
 async def give_feedback(call: Call) -> Answer:
     """Learn from what was seen of a list."""
-    request = await call.decode(_feedback_request)
-    ranker, event_id = call.params
-    reply: FeedbackReply = await call.service.desk.submit(GiveFeedback(ranker, event_id, request))
-    return Answer(201 if reply.created else 200, encode(reply), JSON)
+    return await _FEEDBACK.run(call)
 
 
 async def activate(call: Call) -> Answer:
@@ -122,7 +138,7 @@ def _idempotency_key(value: bytes) -> str:
         ) from None
 
 
-_FEEDBACK = {"application/json": FeedbackReply}
+_NOTED = {"application/json": FeedbackReply}
 
 OPERATIONS = (
     Operation(
@@ -138,16 +154,18 @@ OPERATIONS = (
                 "A request that is repeated under its key is answered as the first was.",
             ),
         ),
+        errand=_RANK,
     ),
     Operation(
         "PUT", "/v1/rankers/{ranker}/events/{event}/feedback", give_feedback, "feedback",
         "Learn from what was seen of a list",
         {
-            200: Reply("The same was said before.", _FEEDBACK),
-            201: Reply("Noted, and on the disk.", _FEEDBACK),
+            200: Reply("The same was said before.", _NOTED),
+            201: Reply("Noted, and on the disk.", _NOTED),
         },
         problems=(409, 507),
         request={"application/json": FeedbackRequest},
+        errand=_FEEDBACK,
     ),
     Operation(
         "POST", "/v1/rankers/{ranker}/events/{event}/activate", activate, "rank",

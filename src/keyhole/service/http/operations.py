@@ -1,15 +1,36 @@
 """What an endpoint is: one row, from which its route, its lock and its documentation follow."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from keyhole.service.http.call import Call
+from keyhole.service.commands import Command
+from keyhole.service.http.call import JSON_TYPES, Call
 from keyhole.service.http.problems import NoSuchPath, WrongMethod
 from keyhole.service.http.wire import Answer, Scope
 from keyhole.service.keys import ScopeName
 
+_MOST_FOUND = 1_000
 Handler = Callable[[Call], Awaitable[Answer]]
+
+
+class Errand(NamedTuple):
+    """What an endpoint does that only tells the desk one thing: before that, and after it.
+
+    Nothing in it waits, so that a request that has come whole needs no task of its own.
+    """
+
+    command: Callable[[Call, bytes], Command]
+    """What the desk is told, by the request and its body."""
+    answer: Callable[[Any], Answer]
+    """What is answered, by the desk's reply."""
+
+    async def run(self, call: Call) -> Answer:
+        """Answer a request whose body may still be on its way."""
+        body = await call.body(JSON_TYPES)
+        return self.answer(await call.service.desk.submit(self.command(call, body)))
 
 
 class Parameter(NamedTuple):
@@ -28,7 +49,8 @@ class Reply(NamedTuple):
     headers: tuple[Parameter, ...] = ()
 
 
-class Operation(NamedTuple):
+@dataclass(frozen=True)
+class Operation:
     """An endpoint.
 
     ``needs`` is the scope that a key must have; one that needs none answers while the log is still
@@ -44,18 +66,20 @@ class Operation(NamedTuple):
     summary: str
     replies: Mapping[int, Reply]
     problems: tuple[int, ...] = ()
-    request: Mapping[str, Any] = {}
+    request: Mapping[str, Any] = field(default_factory=dict)
     is_request_required: bool = True
     query: tuple[Parameter, ...] = ()
     headers: tuple[Parameter, ...] = ()
     needs_all: bool = False
+    errand: Errand | None = None
+    """What its handler runs, where that is all it does."""
 
-    @property
+    @cached_property
     def is_of_ranker(self) -> bool:
         """Whether it is about one ranker, the first parameter of its path."""
         return self.path.startswith("/v1/rankers/")
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The name of the operation, unique among all."""
         return self.handler.__name__
@@ -74,6 +98,8 @@ class Router:
     """Leads from the raw path of a request to its operation: an id may hold an escaped slash."""
 
     def __init__(self, operations: tuple[Operation, ...]) -> None:
+        self._found: dict[tuple[str, bytes], tuple[Operation, tuple[str, ...]]] = {}
+        """Where paths without an event lead: there are few, and most requests are one of them."""
         self._root = _Node()
         for operation in operations:
             node = self._root
@@ -85,14 +111,21 @@ class Router:
                     node = node.children.setdefault(part.encode(), _Node())
             node.methods[operation.method] = operation
 
-    def find(self, scope: Scope) -> tuple[Operation, list[str]] | None:
+    def find(self, scope: Scope) -> tuple[Operation, tuple[str, ...]] | None:
         """Return the operation of a request and the parameters of its path, None if there is none.
 
         Raises :class:`WrongMethod` where the path has other methods.
         """
+        method, path = scope["method"], scope.get("raw_path") or scope["path"].encode()
+        found = self._found.get((method, path)) or self._follow(method, path)
+        if found is not None and len(found[1]) <= 1 and len(self._found) < _MOST_FOUND:
+            self._found[method, path] = found
+        return found
+
+    def _follow(self, method: str, path: bytes) -> tuple[Operation, tuple[str, ...]] | None:
         node: _Node | None = self._root
         params: list[bytes] = []
-        for part in (scope.get("raw_path") or scope["path"].encode()).split(b"/")[1:]:
+        for part in path.split(b"/")[1:]:
             if node is None:
                 return None
             child = node.children.get(part)
@@ -102,7 +135,6 @@ class Router:
             node = child
         if node is None or not node.methods:
             return None
-        method = scope["method"]
         operation = node.methods.get("GET" if method == "HEAD" else method)
         if operation is None:
             allowed = ", ".join(
@@ -112,7 +144,7 @@ class Router:
                 f"This path has the methods {allowed}, got {method[:20]}.",
                 ((b"allow", allowed.encode()),),
             )
-        return operation, [_text(part) for part in params]
+        return operation, tuple(_text(part) for part in params)
 
 
 def _text(part: bytes) -> str:

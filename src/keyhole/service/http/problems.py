@@ -103,7 +103,7 @@ class Row(NamedTuple):
 
 _RETRY: Headers = ((b"retry-after", RETRY_SECONDS),)
 _BEARER: Headers = ((b"www-authenticate", b'Bearer realm="keyhole"'),)
-_CLOSE: Headers = ((b"connection", b"close"),)
+CLOSE = (b"connection", b"close")
 _INVALID = Row(422, "invalid", "The request cannot be used")
 
 TABLE: dict[type[BaseException], Row] = {
@@ -116,7 +116,7 @@ TABLE: dict[type[BaseException], Row] = {
     NotAcceptable: Row(406, "not-acceptable", "This format is not offered"),
     errors.Conflict: Row(409, "conflict", "Something else was said before"),
     errors.StaleVersion: Row(412, "stale-version", "It has changed since it was read"),
-    TooLarge: Row(413, "too-large", "The body is too large", _CLOSE),
+    TooLarge: Row(413, "too-large", "The body is too large", (CLOSE,)),
     WrongContentType: Row(415, "wrong-content-type", "This kind of body is not read"),
     BadBody: _INVALID,
     library.InvalidInput: _INVALID,

@@ -1,23 +1,30 @@
 """Connections: uvicorn's, with limits that it lacks and a short way for what is asked most.
 
-A list is ranked and learnt from in some fifty microseconds, of which ASGI would take another
-twenty: two messages, an event and a dictionary for each request. So requests that are small, come
-whole and are about ranking or feedback are answered here, with one write. Everything else goes the
+A list is ranked and learnt from in some forty microseconds, of which ASGI would take another
+thirty: a task, two messages, an event and a dictionary for each request. So requests that are
+small, come whole and are about ranking or feedback go to the desk from here, and are answered with
+one write when it replies. Everything else goes the
 usual way, and both ways lead through the same gate.
 """
 
 import asyncio
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from keyhole.service.http.call import Call
 from keyhole.service.http.gate import Gate
-from keyhole.service.http.wire import Answer, Message
+from keyhole.service.http.operations import Errand
+from keyhole.service.http.problems import CLOSE
+from keyhole.service.http.wire import Answer, Headers, Message
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_DIRECT_BYTES = 64 * 1024
 _PREFIX, _ENDINGS = b"/v1/rankers/", (b"/rank", b"/feedback")
+_LINE_END = b"\r\n"
+_LINE = re.compile(rb"(POST|PUT) (/v1/rankers/[\w.~/-]+/(?:rank|feedback)) HTTP/1\.1")
+_MOST_HEADS = 64
 _METHODS = ("POST", "PUT")
 """Those whose answers have a body, whatever they are."""
 _NOTHING_MORE = b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -33,46 +40,108 @@ class _NoEvent:
 
 
 class DirectCycle:
-    """A request on the short way, with all that uvicorn's protocol asks of its own."""
+    """A request on the short way: all that uvicorn asks of its own, and where the reply goes."""
 
-    __slots__ = ("body", "disconnected", "headers", "keep_alive", "method", "more_body",
-                 "response_complete", "response_started", "url")  # fmt: skip
+    __slots__ = ("body", "call", "connection", "disconnected", "errand", "headers", "keep_alive",
+                 "method", "more_body", "response_complete", "response_started",
+                 "url")  # fmt: skip
     message_event = _NoEvent()
+    call: Call
+    errand: Errand | None
 
-    def __init__(self, method: str, url: bytes, headers: dict[bytes, bytes], keep: bool) -> None:
+    def __init__(
+        self,
+        connection: "Connection",
+        method: str,
+        url: bytes,
+        headers: dict[bytes, bytes],
+        keep_alive: bool,
+    ) -> None:
+        self.connection = connection
         self.method = method
         self.url = url
         self.headers = headers
-        self.keep_alive = keep
-        self.body = bytearray()
+        self.keep_alive = keep_alive
+        self.body = b""
         self.more_body = True
         self.disconnected = False
         self.response_started = False
         self.response_complete = False
 
+    def begin(self) -> None:
+        """Hand the request on, now that it has come whole."""
+        self.more_body = False
+        scope = {
+            "method": self.method,
+            "path": self.url.decode("latin-1"),
+            "raw_path": self.url,
+            "query_string": b"",
+        }
+        gate = self.connection.gate
+        self.call = Call(gate.service, scope, _nothing_more, self.headers, self.body)
+        gate.begin(self.call, self)
+
+    def done(self) -> bool:
+        """Return that what was asked for is done even if whoever asked has gone."""
+        return False
+
+    def set_result(self, result: Any) -> None:
+        """Answer with what the desk has replied."""
+        assert self.errand is not None  # noqa: S101 - there is no reply without one
+        self.connection.send(self, self.connection.gate.end(self.call, self.errand, result))
+
+    def set_exception(self, exception: Exception) -> None:
+        """Answer that it was not done, and why."""
+        self.connection.send(self, self.connection.gate.fail(self.call, exception))
+
+
+class Fields(NamedTuple):
+    """The fields of a request: as they came, as they were read, and the length of the body."""
+
+    raw: bytes
+    """From behind the first line to the empty one, and that as well."""
+    headers: dict[bytes, bytes]
+    n_body: int
+
 
 class Connection(HttpToolsProtocol):
-    """One connection."""
+    """One connection.
+
+    Its time limits are watched by one timer that looks now and then, as a timer for each request
+    and each pause would take as long as an answer does.
+    """
 
     gate: Gate
+    heads: "Heads"
     request_seconds: float
     _n_head = 0
     _in_head = True
-    _timer: asyncio.TimerHandle | None = None
-    _task: asyncio.Task[None] | None = None
+    _is_asking = True
+    """Whether a request is coming in; the first one from the moment somebody is there."""
+    _since = 0.0
+    """When it began to come in, or else when the last one was answered."""
+    _watch: asyncio.TimerHandle | None = None
+    _known: "Fields | None" = None
+    """Those of the last request, if it went the short way."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._timer = self.loop.call_later(self.request_seconds, self._refuse, _TOO_SLOW)
+        self._since = self.loop.time()
+        self._watch = self.loop.call_later(self.request_seconds, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_timer()
+        self._stop_watching()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._known is not None and self._take_alike(data, self._known):
+            return
+        before, is_new = self.cycle, self._in_head and not self._n_head
         if self._in_head:
             self._n_head += len(data)
         super().data_received(data)
+        if is_new and self.cycle is not before:
+            self._known = self._fields_of(data)
         # What came with the end of a head is a body, which has a limit of its own.
         if self._in_head and self._n_head > MAX_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
@@ -80,8 +149,8 @@ class Connection(HttpToolsProtocol):
     # ------------------------------------------------------------------- a request comes in
 
     def on_message_begin(self) -> None:
-        if self._timer is None:
-            self._timer = self.loop.call_later(self.request_seconds, self._refuse, _TOO_SLOW)
+        if not self._is_asking:
+            self._is_asking, self._since = True, self.loop.time()
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
@@ -102,8 +171,8 @@ class Connection(HttpToolsProtocol):
         """Return a cycle for a request that can go the short way, and None for all others."""
         if not (self.url.startswith(_PREFIX) and self.url.endswith(_ENDINGS)):
             return None
-        if not (self.cycle is None or self.cycle.response_complete):
-            return None  # another request is being answered on this connection
+        if self.flow.write_paused or not (self.cycle is None or self.cycle.response_complete):
+            return None  # another answer is on its way, or is not being read
         headers = dict(self.headers)
         length = headers.get(b"content-length", b"0")
         parser = self.parser
@@ -117,7 +186,39 @@ class Connection(HttpToolsProtocol):
             or parser.should_upgrade()
         ):
             return None
-        return DirectCycle(method, self.url, headers, parser.should_keep_alive())
+        return DirectCycle(self, method, self.url, headers, parser.should_keep_alive())
+
+    def _fields_of(self, data: bytes) -> "Fields | None":
+        """Return the fields of the one request in some data, if it went the short way."""
+        cycle: Any = self.cycle
+        if type(cycle) is not DirectCycle or cycle.more_body or not cycle.keep_alive:
+            return None
+        rest = data.partition(_LINE_END)[2]
+        n_head = rest.find(2 * _LINE_END) + 2 * len(_LINE_END)
+        if len(rest) - n_head != len(cycle.body):
+            return None  # there is more in it than one request
+        return Fields(rest[:n_head], cycle.headers, len(cycle.body))
+
+    def _take_alike(self, data: bytes, known: "Fields") -> bool:
+        """Take a request that has the fields of the last one; return whether it was one.
+
+        Clients say the same in every request, byte by byte, and what the parser makes of it is
+        known: only the first line is new.
+        """
+        if self._n_head or not self._in_head or self.flow.write_paused:
+            return False
+        line, _, rest = data.partition(_LINE_END)
+        n_head = len(known.raw)
+        if len(rest) != n_head + known.n_body or not rest.startswith(known.raw):
+            return False
+        found = _LINE.fullmatch(line)
+        if found is None or not self.cycle.response_complete:
+            return False
+        cycle = DirectCycle(self, found[1].decode(), found[2], known.headers, True)
+        cycle.body = rest[n_head:]
+        self.cycle = cycle  # type: ignore[assignment]
+        cycle.begin()
+        return True
 
     def on_body(self, body: bytes) -> None:
         cycle: Any = self.cycle
@@ -127,61 +228,64 @@ class Connection(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._in_head, self._n_head = True, 0
-        self._stop_timer()
+        self._in_head, self._n_head, self._is_asking = True, 0, False
         cycle: Any = self.cycle
         if type(cycle) is DirectCycle and cycle.more_body:
-            cycle.more_body = False
-            self._task = self.loop.create_task(self._answer(cycle))
+            cycle.begin()
         else:
             super().on_message_complete()
 
     # ------------------------------------------------------------------- and is answered
 
-    async def _answer(self, cycle: DirectCycle) -> None:
-        """Answer a request on the short way."""
-        scope = {
-            "method": cycle.method,
-            "path": cycle.url.decode("latin-1"),
-            "raw_path": cycle.url,
-            "query_string": b"",
-        }
-        call = Call(self.gate.service, scope, _nothing_more, cycle.headers, bytes(cycle.body))
-        try:
-            answer = await self.gate.answer(call)
-            if self.flow.write_paused:
-                await self.flow.drain()
-        except BaseException:
-            self.transport.close()
-            raise
-        if not (answer is None or cycle.disconnected or self.transport.is_closing()):
-            self._write(answer, cycle)
-
-    def _write(self, answer: Answer, cycle: DirectCycle) -> None:
-        parts = [STATUS_LINE[answer.status]]
-        for name, value in (*self.server_state.default_headers, *answer.headers):
-            parts += (name, b": ", value, b"\r\n")
-            if name == b"connection":
-                cycle.keep_alive = False
-        if not cycle.keep_alive:
-            parts.append(b"connection: close\r\n")
-        parts += (b"content-length: %d\r\n\r\n" % len(answer.body), answer.body)
+    def send(self, cycle: DirectCycle, answer: Answer) -> None:
+        """Send the answer to a request that came the short way."""
         cycle.response_started = cycle.response_complete = True
-        self.transport.write(b"".join(parts))
+        if cycle.disconnected or self.transport.is_closing():
+            return
+        head = self.heads.of(answer, self.server_state.default_headers)
+        close = b""
+        if answer.status >= 400 and CLOSE in answer.headers:
+            cycle.keep_alive = False
+        elif not cycle.keep_alive:
+            close = b"connection: close\r\n"
+        length = b"content-length: %d\r\n\r\n" % len(answer.body)
+        self.transport.write(b"".join((head, close, length, answer.body)))
         if not cycle.keep_alive:
             self.transport.close()
-        self.on_response_complete()
+        if self.pipeline or self.flow.read_paused:
+            self.on_response_complete()
+        else:
+            self.server_state.total_requests += 1
+            self._since = self.loop.time()
 
     # ------------------------------------------------------------------- limits
 
-    def _stop_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def _look(self) -> None:
+        """End a connection that takes too long to ask, or has not asked for long."""
+        cycle: Any = self.cycle
+        if self._is_asking:
+            left = self._since + self.request_seconds - self.loop.time()
+            if left <= 0.0:
+                self._refuse(_TOO_SLOW)
+                return
+        elif type(cycle) is DirectCycle and cycle.response_complete:
+            left = self._since + self.timeout_keep_alive - self.loop.time()
+            if left <= 0.0:
+                self._stop_watching()
+                self.transport.close()
+                return
+        else:
+            left = self.request_seconds
+        self._watch = self.loop.call_later(left, self._look)
+
+    def _stop_watching(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
 
     def _refuse(self, answer: bytes) -> None:
         """Say what is wrong, unless another answer is on its way, and hang up."""
-        self._stop_timer()
+        self._stop_watching()
         if self.transport.is_closing():
             return
         cycle = self.cycle
@@ -190,10 +294,33 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
 
+class Heads:
+    """Heads of answers without their lengths: there are few, as long as the date is the same."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, Headers], bytes] = {}
+        self._defaults: list[tuple[bytes, bytes]] | None = None
+
+    def of(self, answer: Answer, defaults: list[tuple[bytes, bytes]]) -> bytes:
+        """Return the head of an answer, with the server's own headers first."""
+        if defaults is not self._defaults:
+            self._made.clear()
+            self._defaults = defaults
+        key = (answer.status, answer.headers)
+        head = self._made.get(key)
+        if head is None:
+            lines = [b"%b: %b\r\n" % pair for pair in (*defaults, *answer.headers)]
+            head = b"".join((STATUS_LINE[answer.status], *lines))
+            if len(self._made) < _MOST_HEADS:  # one that repeats the id of its request is rare
+                self._made[key] = head
+        return head
+
+
 async def _nothing_more() -> Message:
     return {"type": "http.disconnect"}
 
 
 def connections(gate: Gate, request_seconds: float) -> type[Connection]:
     """Return the connections of an application, as a class for uvicorn to make them of."""
-    return type("Connections", (Connection,), {"gate": gate, "request_seconds": request_seconds})
+    shared = {"gate": gate, "heads": Heads(), "request_seconds": request_seconds}
+    return type("Connections", (Connection,), shared)
