@@ -252,7 +252,14 @@ def test_only_what_is_a_request_of_the_same_fields_is_taken_for_one():
         told = _answers(running, (first, 1), (other, 1), (first + other, 2), (first, 1))
         ids = [re.search(rb"x-request-id: (\w+)", head)[1] for head, _ in told]
         assert ids == [b"one", b"two", b"one", b"two", b"one"]
-        # A body may look like a request.
+        bad = _whole(*AFTER_ANOTHER[2])  # which is answered before the one behind it is read
+        told = _answers(running, (bad + other, 2), (first, 1))
+        ids = [re.search(rb"x-request-id: (\w+)", head)[1] for head, _ in told]
+        assert ids == [b"one", b"two", b"one"]
+        # A body may look like a request, and so may a field.
+        begun = b"POST /v1/rankers/plants/rank HTTP/1.1\r\nx-odd: "
+        told = _answers(running, (first, 1), (begun, 0), (first, 1))
+        assert [head[:12] for head, _ in told] == [b"HTTP/1.1 201", b"HTTP/1.1 404"]
         head = first.partition(b"\r\n\r\n")[0].replace(b": 17", b": %d" % len(first)) + b"\r\n\r\n"
         told = _answers(running, (first, 1), (head, 0), (first, 1), (first, 1))
         assert [head[:12] for head, _ in told] == [
@@ -333,10 +340,11 @@ def test_connections_that_are_used_stay_open_and_the_date_goes_on():
         address = ("127.0.0.1", running.port)
         dates = set()
         with socket.create_connection(address, 10) as connection:
-            for number in range(9):
-                connection.sendall(rank[:50] if number == 4 else rank)
-                if number == 4:  # it has been there for long, but has only begun to ask
-                    time.sleep(0.2)
+            for number in range(10):
+                is_slow = number in (1, 2, 3)  # it has been there for long, but has begun to ask
+                connection.sendall(rank[:50] if is_slow else rank)
+                if is_slow:
+                    time.sleep(0.3)
                     connection.sendall(rank[50:])
                 told = connection.recv(65_536)
                 assert told.startswith(b"HTTP/1.1 201")

@@ -261,21 +261,25 @@ class Connection(HttpToolsProtocol):
     # ------------------------------------------------------------------- limits
 
     def _look(self) -> None:
-        """End a connection that takes too long to ask, or has not asked for long."""
+        """End a connection that takes too long to ask, or has not asked for long.
+
+        It looks often enough to end a request before it has taken twice as long as it may.
+        """
         cycle: Any = self.cycle
+        took, left = self.loop.time() - self._since, self.request_seconds
         if self._is_asking:
-            left = self._since + self.request_seconds - self.loop.time()
+            left -= took
             if left <= 0.0:
                 self._refuse(_TOO_SLOW)
                 return
-        elif type(cycle) is DirectCycle and cycle.response_complete:
-            left = self._since + self.timeout_keep_alive - self.loop.time()
-            if left <= 0.0:
-                self._stop_watching()
-                self.transport.close()
-                return
-        else:
-            left = self.request_seconds
+        elif (
+            type(cycle) is DirectCycle
+            and cycle.response_complete
+            and took >= self.timeout_keep_alive
+        ):
+            self._stop_watching()
+            self.transport.close()
+            return
         self._watch = self.loop.call_later(left, self._look)
 
     def _stop_watching(self) -> None:
