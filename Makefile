@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 
-.PHONY: help run play test check format bench battery kills servicekills powercuts schemathesis screenshots numbers mutants fuzz sbom lock clean
+.PHONY: help run play test check format bench battery kills cachecases servicekills powercuts schemathesis screenshots numbers mutants fuzz sbom lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ bench: $(VENV)/installed ## Speed against plain NumPy and a tight C++ loop, as r
 
 kills: $(VENV)/installed ## A hundred interrupts and a hundred kills of commands that must go on (twenty minutes); KILLS="--times 10"
 	$(BIN)/python -m bench.kills $(KILLS)
+
+cachecases: $(VENV)/installed ## Every kernel from a cache that others filled (ten minutes; make test has a fourth)
+	$(BIN)/python -m pytest tests/contract/test_cache.py --every-case
 
 servicekills: $(VENV)/installed ## A thousand kills of the service, which must lose nothing (minutes); SERVICEKILLS="--times 100"
 	$(BIN)/python -m bench.service_kills $(SERVICEKILLS)

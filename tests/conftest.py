@@ -7,6 +7,11 @@ import sys
 import pytest
 
 
+def pytest_addoption(parser):
+    """Let one test take all of its cases, which takes ten minutes: ``make cachecases``."""
+    parser.addoption("--every-case", action="store_true", dest="every_case")
+
+
 def pytest_collection_modifyitems(items):
     """Begin with the longest test, so that no worker is left alone with it at the end."""
     items.sort(key=lambda item: "whatever_fills_the_cache" not in item.name)

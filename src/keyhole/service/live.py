@@ -3,14 +3,13 @@
 import hashlib
 import struct
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from keyhole.contracts import Impression, Measure, Query, Ranker
 from keyhole.errors import FloatArray, InvalidInput
-from keyhole.game.many import learn_many, rank_many
 from keyhole.kernels.checking import all_finite
 from keyhole.measures import measure as named_measure
 from keyhole.service.commands import RankerReply, RankerRequest, StateReply
@@ -26,6 +25,7 @@ from keyhole.service.events import (
     Snapshot,
     body_of,
 )
+from keyhole.service.lessons import Ahead, Lesson, by_own_order, learn_together
 from keyhole.service.specs import has_id_column, learner_of
 from keyhole.service.store.base import Store
 from keyhole.service.tally import Tally
@@ -35,8 +35,6 @@ _KEPT_BYTES = 2_048
 """Impressions up to this size are kept in memory while they wait; larger ones are read again."""
 _KEPT_CATALOGUES = 16
 _decode_ranked = msgspec.msgpack.Decoder(Ranked).decode
-_MOST_AHEAD = 64
-"""Rounds that are ranked at once; what is learnt makes those that were not shown void."""
 
 
 class Waiting(msgspec.Struct):
@@ -49,15 +47,6 @@ class Waiting(msgspec.Struct):
     since: float = 0.0
     """When the wait began, on a clock of the process; not part of the state."""
     restarted: bool = False
-
-
-class Lesson(NamedTuple):
-    """A list, what was revealed of it, and which event said so in which round."""
-
-    ranked: Ranked
-    relevance: tuple[float, ...]
-    seq: int
-    round: int
 
 
 class _Kept(msgspec.Struct):
@@ -96,8 +85,7 @@ class LiveRanker:
         self.tally = Tally()
         self._lessons: list[Lesson] = []
         self._is_gathering = False
-        self._ahead: list[Impression] = []
-        self._n_ahead = 1
+        self._ahead = Ahead()
         self._catalogues: dict[int, tuple[str, ...]] = {}
 
     # ------------------------------------------------------------------- folding events
@@ -141,7 +129,7 @@ class LiveRanker:
 
     def _configure(self, config: Config, seq: int) -> None:
         self._study()
-        self._ahead = []
+        self._ahead.void()
         if self.version == 0:
             self.learner = learner_of(config)
         elif config.catalogue is not None and config.catalogue != self.config.catalogue:
@@ -200,12 +188,13 @@ class LiveRanker:
         lessons, self._lessons = self._lessons, []
         if not lessons:
             return
-        self._n_ahead, self._ahead = max(len(self._ahead), 1), []
-        if len(lessons) == 1 or not self._learn_together(lessons):
+        self._ahead.void()
+        same_list = all(lesson.ranked.catalogue == self.version for lesson in lessons)
+        if len(lessons) == 1 or not (same_list and learn_together(self.learner, lessons)):
             for lesson in lessons:
                 self._learn_one(lesson)
 
-    def _learn_one(self, lesson: "Lesson") -> None:
+    def _learn_one(self, lesson: Lesson) -> None:
         alarms = self.learner.n_alarms
         try:
             self.learner.update(*self.lesson(lesson.ranked, lesson.relevance))
@@ -215,42 +204,11 @@ class LiveRanker:
         if self.learner.n_alarms > alarms:
             self.tally.count_alarm(lesson.round, lesson.seq)
 
-    def _learn_together(self, lessons: list["Lesson"]) -> bool:
-        """Learn from lessons of the present list; return whether nothing was to be said of any."""
-        learner = self.learner
-        if any(lesson.ranked.catalogue != self.version for lesson in lessons):
-            return False
-        alarms, before = learner.n_alarms, [piece.copy() for piece in learner.pieces]
-        values = np.full((len(lessons), learner.n_items), np.nan)
-        for row, lesson in enumerate(lessons):
-            values[row, : lesson.ranked.k] = _by_own_order(lesson.ranked, lesson.relevance)
-        ranked = [lesson.ranked for lesson in lessons]
-        notes = np.frombuffer(b"".join(one.note for one in ranked), "<f8")
-        done = learn_many(
-            learner,
-            [one.round for one in ranked],
-            np.array([one.ranking if one.own is None else one.own for one in ranked], np.int64),
-            [one.explored for one in ranked],
-            [np.nan if one.propensity is None else one.propensity for one in ranked],
-            values,
-            notes.reshape(len(lessons), -1),
-        )
-        if done and learner.n_alarms > alarms:  # which of them it was is to be noted
-            for piece, kept in zip(learner.pieces, before, strict=True):
-                piece[...] = kept
-            return False
-        return done
-
     def impression(self, query: Query, round: int) -> Impression:
         """Return what the learner shows in a round; those of one list are ranked ahead."""
         if self.config.catalogue is None:
             return self.learner.rank(query, round=round)
-        place = round - self._ahead[0].round if self._ahead else 0
-        if not 0 <= place < len(self._ahead):
-            if self._ahead and place == len(self._ahead):
-                self._n_ahead = min(2 * len(self._ahead), _MOST_AHEAD)
-            self._ahead, place = rank_many(self.learner, round, self._n_ahead), 0
-        return self._ahead[place]
+        return self._ahead.take(self.learner, round)
 
     def _rebased(self, rebased: Rebased) -> None:
         self._restore(msgspec.msgpack.decode(rebased.state, type=_Kept))
@@ -315,7 +273,7 @@ class LiveRanker:
             np.nan if ranked.propensity is None else ranked.propensity,
             np.frombuffer(ranked.note, dtype="<f8"),
         )
-        return impression, _by_own_order(ranked, relevance)
+        return impression, by_own_order(ranked, relevance)
 
     def _count_truth(
         self, ranked: Ranked, truth: tuple[float, ...], names: tuple[str, ...]
@@ -412,7 +370,8 @@ class LiveRanker:
         if event is None or event.kind != "config":
             raise StoreDamaged(f"Event {kept.version} of ranker {self.name!r} must be a config.")
         self._take(body_of(event), kept.version)
-        self.round, self._ahead = kept.round, []
+        self.round = kept.round
+        self._ahead.void()
         self.learner = learner_of(msgspec.structs.replace(self.config, spec=kept.spec))
         for name, own in self.learner.state._asdict().items():
             dtype, shape, content = kept.arrays[name]
@@ -426,14 +385,6 @@ class LiveRanker:
         }
         self.seq_of = {waited.event_id: seq for seq, waited in self.waiting.items()}
         self.tally = kept.tally
-
-
-def _by_own_order(ranked: Ranked, relevance: tuple[float, ...]) -> list[float]:
-    """Return what was revealed in the order of the learner's own list, whichever was shown."""
-    if ranked.own is None:
-        return list(relevance[: ranked.k])
-    by_item = dict(zip(ranked.ranking, relevance, strict=False))
-    return [by_item[item] for item in ranked.own[: ranked.k]]
 
 
 def _gain_weights(measure: Measure, config: Config) -> list[float] | None:
