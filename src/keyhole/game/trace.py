@@ -246,9 +246,9 @@ class Trace(Described):
     def to_frame(self) -> Any:
         """Return the curves as a pandas DataFrame, a row for each run and checkpoint.
 
-        Its columns are ``run`` and ``round``; ``score``, ``best``, ``greedy`` and ``regret``, totals
-        up to that round (NaN where not known); and ``ranker``, ``world``, ``measure`` and ``sees``,
-        the same in every row, so that frames of several games can be put together.
+        Its columns are ``run`` and ``round``; ``score``, ``best``, ``greedy`` and ``regret``, which
+        are totals up to that round (NaN where not known); and ``ranker``, ``world``, ``measure``
+        and ``sees``, the same in every row: frames of several games can be put together.
         """
         try:
             import pandas
