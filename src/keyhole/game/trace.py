@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.contracts import Ranker
 from keyhole.describing import Described, Description
-from keyhole.errors import FloatArray, IntArray, LibraryMissing
+from keyhole.errors import FloatArray, IntArray, LibraryMissing, check_integer
 from keyhole.game.log import Log
 from keyhole.game.run_end import RunEnd
 from keyhole.game.trace_files import columns, read_trace, write_table, write_trace
+from keyhole.rankers import of_state
 
 _FITTED_FROM = 0.1
 
@@ -240,6 +242,19 @@ class Trace(Described):
     def slope(self) -> Slope:
         """Return the log-log slope of regret; see :func:`log_log_slope`."""
         return log_log_slope(self.rounds, self.regret)
+
+    def learnt(self, run: int = 0) -> Ranker:
+        """Return the ranker of a run with all that it has learnt, to rank with or to save.
+
+        Examples
+        --------
+        >>> from keyhole import Flips, RTopK, play
+        >>> trace = play(RTopK(5, horizon=1000), Flips(5, n_relevant=2), rounds=1000)
+        >>> sorted(trace.learnt().best()[:2])
+        [0, 1]
+        """
+        last = len(self.states) - 1
+        return of_state(self.states[check_integer(run, "`run`", at_least=0, at_most=last)])
 
     # ----------------------------------------------------------------------- files and tables
 
