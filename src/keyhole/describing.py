@@ -16,7 +16,7 @@ import numpy as np
 
 _LONGEST_LINE = 100
 _LONGEST_TITLE = 160
-_LONGEST_VALUE = 80
+_LONGEST_VALUE = 240
 _MOST_ROWS = 12
 _MOST_VALUES = 8
 """Values that are written in full; of more than these, only the first few are."""

@@ -177,7 +177,7 @@ def registered_name(cls: type) -> str:
     return own or f"{cls.__module__}:{cls.__qualname__}"
 
 
-class Table(Mapping[str, type[T]], Generic[T]):
+class Table(describing.Described, Mapping[str, type[T]], Generic[T]):
     """The rows of one kind by name, and how any of them is made.
 
     Parameters
@@ -195,6 +195,12 @@ class Table(Mapping[str, type[T]], Generic[T]):
         self.noun, self.base, self._rows = noun, base, dict(rows)
         for name, cls in self._rows.items():
             cls.row_name = name  # type: ignore[attr-defined]
+
+    def _described(self) -> Description:
+        names, per_line = list(self._rows), 8
+        lines = [", ".join(names[i : i + per_line]) for i in range(0, len(names), per_line)]
+        rows = [("names" if not number else "", line) for number, line in enumerate(lines)]
+        return Description(f"Table of {len(names)} {self._plural}", rows)
 
     def __getitem__(self, name: str) -> type[T]:
         return self._rows[name]
@@ -261,9 +267,12 @@ class Table(Mapping[str, type[T]], Generic[T]):
         """Return what installed packages add to the rows, by name."""
         return {point.name: self._loaded(point) for point in self._entry_points()}
 
+    @property
+    def _plural(self) -> str:
+        return f"{self.noun[:-1]}ies" if self.noun.endswith("y") else f"{self.noun}s"
+
     def _entry_points(self) -> Iterable[Any]:
-        plural = f"{self.noun[:-1]}ies" if self.noun.endswith("y") else f"{self.noun}s"
-        return entry_points(group=f"keyhole.{plural}")
+        return entry_points(group=f"keyhole.{self._plural}")
 
     def _installed(self, name: str) -> Any:
         added = {point.name: point for point in self._entry_points()}
