@@ -19,7 +19,7 @@ from keyhole.registry import all_settings
 TABLES: list[Any] = [RANKERS, WORLDS, MEASURES, REVEALS, SURROGATES]
 NASTY = ["<script>alert(1)</script>", "two\nlines", "\x1b[31mred", "\ud800", "&amp;" * 500]
 NEEDED: dict[str, Any] = {
-    "n_items": 5,
+    "n_items": 4,
     "n_features": 4,
     "table": np.arange(250.0).reshape(50, 5),
     "outcomes": np.eye(5),

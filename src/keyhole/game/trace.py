@@ -10,7 +10,7 @@ import numpy as np
 
 from keyhole.contracts import Ranker
 from keyhole.describing import Described, Description
-from keyhole.errors import FloatArray, IntArray, LibraryMissing, check_integer
+from keyhole.errors import FloatArray, IntArray, InvalidInput, LibraryMissing, check_integer
 from keyhole.game.log import Log
 from keyhole.game.run_end import RunEnd
 from keyhole.game.trace_files import columns, read_trace, write_table, write_trace
@@ -134,6 +134,10 @@ class Trace(Described):
     measure: str = ""
     sees: str = ""
 
+    def __post_init__(self) -> None:
+        if self.greedy.ndim == 0:  # nobody asked
+            object.__setattr__(self, "greedy", np.full(self.scores.shape, self.greedy))
+
     @classmethod
     def of(
         cls,
@@ -253,6 +257,8 @@ class Trace(Described):
         >>> sorted(trace.learnt().best()[:2])
         [0, 1]
         """
+        if not self.states:
+            raise InvalidInput("A trace must be one that `play` returned: this one has no state.")
         last = len(self.states) - 1
         return of_state(self.states[check_integer(run, "`run`", at_least=0, at_most=last)])
 

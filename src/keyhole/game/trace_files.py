@@ -44,7 +44,7 @@ def write_trace(path: Path | str, trace: "Trace") -> None:
     arrays: dict[str, Any] = {
         "settings": json.dumps({**settings, "is_loss": bool(trace.is_loss)}),
         "rounds": trace.rounds,
-        **{name: np.broadcast_to(getattr(trace, name), trace.scores.shape) for name in _CURVES},
+        **{name: getattr(trace, name) for name in _CURVES},
         **_stacked("state/", trace.states),
         **_stacked("end/", [_arrays_of(end) for end in trace.ends]),
     }
@@ -67,6 +67,7 @@ def _arrays_of(end: RunEnd) -> dict[str, Any]:
 def read_trace(path: Path | str) -> dict[str, Any]:
     """Return the fields of a trace that :func:`write_trace` wrote, or raise."""
     with reading_arrays(path, "a trace saved by Trace.save") as arrays:
+        settings = _checked_settings(json.loads(str(arrays["settings"])))
         rounds = _checked_rounds(arrays["rounds"])
         n_runs = len(np.atleast_1d(arrays["scores"]))
         curves = {name: _floats(arrays, name, (n_runs, len(rounds))) for name in _CURVES}
@@ -76,7 +77,7 @@ def read_trace(path: Path | str) -> dict[str, Any]:
         return {
             "rounds": rounds,
             **curves,
-            **_checked_settings(json.loads(str(arrays["settings"]))),
+            **settings,
             "states": tuple(states),
             "logs": tuple(_logs(arrays, n_runs)),
             "ends": tuple(_ends(arrays, states, n_runs)),
@@ -180,7 +181,7 @@ def columns(trace: "Trace") -> dict[str, Any]:
         "round": np.tile(trace.rounds, trace.n_runs),
         "score": trace.scores.reshape(-1),
         "best": trace.best.reshape(-1),
-        "greedy": np.broadcast_to(trace.greedy, trace.scores.shape).reshape(-1),
+        "greedy": trace.greedy.reshape(-1),
         "regret": trace.regret.reshape(-1),
         **{name: getattr(trace, name) for name in _TEXTS},
     }
