@@ -287,7 +287,7 @@ class Trace(Described):
         Examples
         --------
         >>> import tempfile
-        >>> from keyhole import Flips, RTopK, play
+        >>> from keyhole import Flips, RTopK, Trace, play
         >>> ranker, world = RTopK(5, horizon=1000), Flips(5, n_relevant=2)
         >>> path = Path(tempfile.mkdtemp()) / "first.npz"
         >>> play(ranker, world, rounds=400).save(path)
