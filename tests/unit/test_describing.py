@@ -83,6 +83,7 @@ def test_settings_that_differ_from_the_defaults_are_shown():
     assert repr(ranker) == f"RTopK(n_items=3, horizon=90, {cut})"
     assert repr(keyhole.Flips(4, flip=np.float64(0.25))) == "Flips(n_items=4, flip=0.25)"
     assert repr(keyhole.Flips()) == "Flips()"
+    assert repr(keyhole.RTopK(5, eps_scale=np.float64(1.0))) == "RTopK(n_items=5)"  # its default
 
 
 def test_long_lists_are_counted():

@@ -81,6 +81,11 @@ def test_a_trace_comes_back_as_it_was(trace, saved):
     assert Trace.load(saved).learnt(1).best() == trace.learnt(1).best()
 
 
+def test_what_no_ranking_can_change_comes_back(saved):
+    write_arrays(saved, {**arrays_of(saved), "end/offset": np.array([[3.0], [4.0]])})
+    assert [end.sums.offset.tolist() for end in Trace.load(saved).ends] == [[3.0], [4.0]]
+
+
 @pytest.mark.parametrize("comparator", ["prefix", "final"])
 def test_a_game_goes_on_from_a_file(tmp_path, comparator):
     first = game(300, comparator=comparator, record=True)
