@@ -1,10 +1,41 @@
-"""The names that ``keyhole`` itself has; docs/ explains them."""
+"""The names that ``keyhole`` itself has; docs/ explains them.
 
+There are four uses, whose first lines docs/start shows: games on one list, learning
+from query-document lists, whether a measure can be learnt at all, and policies judged on logs.
+Rows of tables without a name here are made by theirs: ``keyhole.ranker("epsilon-greedy", ...)``
+and ``keyhole.policy("epsilon-greedy", ...)`` are two things.
+"""
+
+from keyhole.batch import BatchRanker
 from keyhole.contracts import Feedback, Impression, Query
+from keyhole.data import (
+    BanditLog,
+    QuerySet,
+    read_bandit,
+    read_letor,
+    read_ratings,
+    write_bandit_csv,
+)
 from keyhole.errors import KeyholeError
 from keyhole.game import LetorStream, Log, Trace, best_fixed, play, replay
 from keyhole.measures import MEASURES, LinearMeasure, measure
-from keyhole.monitoring import classify
+from keyhole.monitoring import check_certificate, classify
+from keyhole.offline import Evaluation, estimate_all, evaluate
+from keyhole.policies import (
+    POLICIES,
+    Always,
+    Greedy,
+    OnlineRankers,
+    Policy,
+    Softmax,
+    Uniform,
+    fit_classifiers,
+    fit_forests,
+    fit_rankers,
+    load_policy,
+    policy,
+    save_policy,
+)
 from keyhole.rankers import (
     FTPL,
     RANKERS,
@@ -15,6 +46,8 @@ from keyhole.rankers import (
     Keystone,
     OnlineRank,
     Random,
+    RandomLists,
+    Recall,
     RTopK,
     load,
     ranker,
@@ -27,10 +60,13 @@ from keyhole.worlds import (
     Choices,
     Flips,
     Gaussian,
+    Graded,
     Hopeless,
     Outcomes,
+    Queries,
     Ratings,
     Recorded,
+    Separable,
     Switching,
     world,
 )
@@ -38,19 +74,26 @@ from keyhole.worlds import (
 __all__ = [
     "FTPL",
     "MEASURES",
+    "POLICIES",
     "RANKERS",
     "REVEALS",
     "SUBROUTINES",
     "SURROGATES",
     "WORLDS",
+    "Always",
+    "BanditLog",
+    "BatchRanker",
     "Choice",
     "Choices",
+    "Evaluation",
     "Feedback",
     "Fixed",
     "Flips",
     "Forecaster",
     "Full",
     "Gaussian",
+    "Graded",
+    "Greedy",
     "Hedge",
     "Hopeless",
     "Impression",
@@ -60,24 +103,46 @@ __all__ = [
     "LinearMeasure",
     "Log",
     "OnlineRank",
+    "OnlineRankers",
     "Outcomes",
+    "Policy",
+    "Queries",
     "Query",
+    "QuerySet",
     "RTopK",
     "Random",
+    "RandomLists",
     "Ratings",
+    "Recall",
     "Recorded",
+    "Separable",
+    "Softmax",
     "Switching",
     "Top",
     "Trace",
+    "Uniform",
     "__version__",
     "best_fixed",
+    "check_certificate",
     "classify",
+    "estimate_all",
+    "evaluate",
+    "fit_classifiers",
+    "fit_forests",
+    "fit_rankers",
     "load",
+    "load_policy",
     "measure",
     "play",
+    "policy",
     "ranker",
+    "read_bandit",
+    "read_letor",
+    "read_ratings",
     "replay",
     "reveal",
+    "save_policy",
     "surrogate",
     "world",
+    "write_bandit_csv",
 ]

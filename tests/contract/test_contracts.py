@@ -209,7 +209,7 @@ def test_specs_make_equal_things(given):
             assert again.spec == given.spec
             assert str(again) == str(given)
             assert repr(again) == repr(given)
-    if not isinstance(given, Measure):
+    if not isinstance(given, Measure) and not {"…", "<"} & set(repr(given)):
         names = {cls.__name__: cls for cls in (*REVEALS.values(), *WORLDS.values())}
         shown = eval(repr(given), names)  # noqa: S307
         assert shown.spec == given.spec

@@ -105,7 +105,7 @@ def shown_by_bounds() -> Iterator[tuple[str, str]]:
     for name in MEASURES:
         for grades in (2, 3):
             answer = classify(name, n_items=20, k=1, grades=grades)
-            yield f"class of {name}, {grades} grades", repr(answer)
+            yield f"class of {name}, {grades} grades", str(answer.as_dict())
     yield "certificate", repr(classify("NDCG", n_items=3, k=1).certificate())
 
 

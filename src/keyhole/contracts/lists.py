@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.describing import Described, Description, some_of
 from keyhole.errors import (
     FloatArray,
     IntArray,
@@ -26,8 +27,8 @@ Item = str | int
 """What an item is called: a name, or its index where it has none."""
 
 
-@dataclass(frozen=True)
-class Query:
+@dataclass(frozen=True, repr=False)
+class Query(Described):
     """A list to be ranked.
 
     ``features`` is (n_items, n_features), or None for a fixed list; ``items`` names the items
@@ -51,6 +52,14 @@ class Query:
             object.__setattr__(self, "features", check_features(self.features, self.n_items))
         if self.items is not None:
             object.__setattr__(self, "items", check_names(self.items, self.n_items))
+
+    def _described(self) -> Description:
+        rows = [("items", f"{self.n_items:,}")]
+        if self.features is not None:
+            rows.append(("features", f"{self.features.shape[1]:,}"))
+        if self.items is not None:
+            rows.append(("names", some_of(self.items, 5)))
+        return Description("Query", rows)
 
 
 def check_features(features: Any, n_items: int) -> FloatArray:
@@ -90,8 +99,8 @@ def no_note() -> FloatArray:
     return np.empty(0)
 
 
-@dataclass(frozen=True)
-class Impression:
+@dataclass(frozen=True, repr=False)
+class Impression(Described):
     """What was shown, and all that ``update`` may remember of ``rank``.
 
     ``ranking[p]`` is the index of the item at position ``p``. ``propensity`` is the marginal
@@ -112,6 +121,16 @@ class Impression:
         """What was shown by name, best first."""
         names = self.query.items
         return [index if names is None else names[index] for index in self.ranking.tolist()]
+
+    def _described(self) -> Description:
+        rows = [
+            ("round", str(self.round)),
+            ("shows", some_of(self.items, 5)),
+            ("explored", "yes" if self.explored else "no"),
+        ]
+        if not np.isnan(self.propensity):
+            rows.append(("propensity", f"{self.propensity:.4g}"))
+        return Description("Impression", rows)
 
     def to_json(self) -> str:
         """Return the impression as text, to be kept until its feedback comes."""
@@ -209,14 +228,19 @@ def shown_in(impression: Impression) -> IntArray:
     return ranking.copy()
 
 
-@dataclass(frozen=True)
-class Feedback:
+@dataclass(frozen=True, repr=False)
+class Feedback(Described):
     """Relevance by position of the shown ranking; NaN where it was not revealed.
 
     There may be fewer values than positions: what is not there was not revealed.
     """
 
     values: FloatArray
+
+    def _described(self) -> Description:
+        revealed = ["hidden" if np.isnan(value) else f"{value:g}" for value in self.values[:6]]
+        more = f" … ({len(self.values):,} positions)" if len(self.values) > 6 else ""
+        return Description("Feedback", [("values", ", ".join(revealed) + more)])
 
     @classmethod
     def top(cls, *values: float) -> Self:

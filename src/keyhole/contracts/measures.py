@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.describing import Description
 from keyhole.errors import (
     FloatArray,
     IntArray,
@@ -189,5 +190,5 @@ class Measure(Described, ABC):
         kind = "loss" if self.is_loss else "gain"
         return f"{self.label} ({kind}; item {self.gain}; position {self.discount}; {cutoff}{empty})"
 
-    def __repr__(self) -> str:
-        return f"<{self}>"
+    def _described(self) -> Description:
+        return Description(f"<{self}>")

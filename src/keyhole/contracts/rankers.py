@@ -3,7 +3,7 @@
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
@@ -28,6 +28,7 @@ from keyhole.contracts.states import (
     in_few_pieces,
     state_arrays,
 )
+from keyhole.describing import Description, some_of
 from keyhole.errors import (
     FeedbackTooSmall,
     FloatArray,
@@ -151,6 +152,22 @@ class Ranker(Described, ABC):
         vars(self).update(own, lock=threading.RLock())
         if "_state" in own:
             self._state, self._pieces = in_few_pieces(self._state)
+
+    def _described(self) -> Description:
+        n_rounds = getattr(self, "next_round", 0)
+        rounds = [("rounds", f"{n_rounds:,}")] if n_rounds else []
+        return Description(self.call, [*rounds, *self._top_now()] if rounds else [])
+
+    def _top_now(self) -> list[tuple[str, str]]:
+        """Return the top of the list by name, unless lists change or another thread is at work."""
+        if self.n_features or not self.lock.acquire(blocking=False):
+            return []
+        try:
+            with suppress(Exception):  # of a kernel of a user's own
+                return [("top", some_of(self.best(), 5))]
+            return []
+        finally:
+            self.lock.release()
 
     @property
     @abstractmethod

@@ -19,6 +19,7 @@ from keyhole.contracts import (
     shown_in,
     values_by_position,
 )
+from keyhole.describing import Description, description_of
 from keyhole.errors import (
     FeedbackTooSmall,
     FloatArray,
@@ -58,6 +59,24 @@ class Log(NamedTuple):
     features: FloatArray
     notes: FloatArray = np.empty((0, 0))
     """Empty where the ranker takes no notes."""
+
+    def _described(self) -> Description:
+        lengths = np.diff(self.starts)
+        shortest, longest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
+        rows = [
+            ("rounds", f"{len(self.rounds):,}"),
+            ("items", f"{longest:,}" if shortest == longest else f"{shortest:,} to {longest:,}"),
+            ("features", f"{self.features.shape[1]:,}"),
+            ("seed", str(self.seed)),
+            ("run", str(self.run)),
+        ]
+        return Description("Log", rows)
+
+    def __repr__(self) -> str:
+        return description_of(self).text()
+
+    def _repr_html_(self) -> str:
+        return description_of(self).html()
 
     @classmethod
     def empty(

@@ -35,7 +35,9 @@ from keyhole.errors import (
 from keyhole.game.comparators import Comparator, Sums, comparator_for, new_sums
 from keyhole.game.log import Log
 from keyhole.game.loop import Board, loop_of
-from keyhole.game.trace import RunEnd, Trace
+from keyhole.game.run_end import RunEnd
+from keyhole.game.trace import Trace
+from keyhole.game.trace_files import COMPARATORS
 from keyhole.limits import check_memory
 from keyhole.measures import measure as named_measure
 from keyhole.reveals import least_reveal
@@ -141,6 +143,7 @@ def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Event)
     sums = new_sums(comparator.n_sums)
     if before is not None:
         state = ranker.fresh().load_state_dict(before.state).state
+        _check_continues(comparator, before)
         sums.sums[:], sums.offset[:] = before.sums.sums, before.sums.offset
     works = (ranker.kernel.work(ranker.params, n_items), measure_work(n_items))
     board = _new_board(game, before)
@@ -183,6 +186,16 @@ def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Event)
         *_best_scores(game, board, sums, before),
         log.trimmed() if game.record else None,
     )
+
+
+def _check_continues(comparator: Comparator, before: RunEnd) -> None:
+    """Raise unless an earlier part of a game was compared as this one is."""
+    n_sums = len(before.sums.sums)
+    if n_sums != comparator.n_sums:
+        raise InvalidInput(
+            f"`start` must be of a call with the same world and measure, whose comparator keeps "
+            f"{comparator.n_sums} sums, got {n_sums}."
+        )
 
 
 def _best_scores(
@@ -277,7 +290,7 @@ def play(
     most = MAX_ROUND - 1 - begin
     end = begin + check_integer(rounds, "`rounds`", at_least=1, at_most=most)
     check_playable(ranker, world, reveal, measure, end)
-    check_choice(comparator, "`comparator`", ("prefix", "final"))
+    check_choice(comparator, "`comparator`", COMPARATORS)
     if n_points is not None:
         check_integer(n_points, "`n_points`", at_least=2)
     compared = comparator_for(measure, world.n_items, world.is_binary, changing=changing)
@@ -302,5 +315,6 @@ def play(
     played = Trace.of(
         game.checkpoints, finished, measure.is_loss, comparator, compared.kind,
         greedy=greedy, seconds=time.perf_counter() - began,
+        ranker=ranker.call, world=world.call, measure=measure.label, sees=str(reveal),
     )  # fmt: skip
     return played if start is None else start.followed_by(played)

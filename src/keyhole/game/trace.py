@@ -3,12 +3,18 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.errors import FloatArray, IntArray
+from keyhole.contracts import Ranker
+from keyhole.describing import Described, Description
+from keyhole.errors import FloatArray, IntArray, InvalidInput, LibraryMissing, check_integer
 from keyhole.game.log import Log
+from keyhole.game.run_end import RunEnd
+from keyhole.game.trace_files import columns, read_trace, write_table, write_trace
+from keyhole.rankers import of_state
 
 _FITTED_FROM = 0.1
 
@@ -18,6 +24,10 @@ class RunMean(NamedTuple):
 
     mean: float
     error: float
+
+    def __str__(self) -> str:
+        error = "" if np.isnan(self.error) else f" ± {self.error:.2g}"
+        return f"{self.mean:.4g}{error}"
 
 
 class Slope(NamedTuple):
@@ -80,26 +90,8 @@ def _slope(log_rounds: FloatArray, curve: FloatArray) -> float:
     return float(np.polyfit(log_rounds, np.log(curve), 1)[0])
 
 
-class RunEnd(NamedTuple):
-    """What one run leaves: its curve, and all that is needed to go on with it.
-
-    ``state`` is fit for :meth:`~keyhole.contracts.Ranker.load_state_dict`; ``sums``, ``snapshots``
-    and ``offsets`` are what the comparator has seen.
-    """
-
-    state: dict[str, Any]
-    totals: FloatArray
-    sums: Any
-    scores: FloatArray
-    greedy: FloatArray
-    best: FloatArray
-    snapshots: FloatArray
-    offsets: FloatArray
-    log: Log | None
-
-
-@dataclass(frozen=True)
-class Trace:
+@dataclass(frozen=True, repr=False)
+class Trace(Described):
     """Totals at checkpoints of one or more runs of a game.
 
     ``rounds`` counts the rounds played at each checkpoint; ``scores``, ``best`` and ``greedy`` are
@@ -109,6 +101,21 @@ class Trace:
     ``exact`` says how the best ranking was found: it was ``sorted``, or all were tried
     (``exhaustive``); by a ``local`` search, which may miss the best one; or not at all (``none``).
     ``states`` and ``logs`` are those of the runs, and ``ends`` what a later call goes on from.
+    ``ranker``, ``world``, ``measure`` and ``sees`` say what was played, each in words.
+
+    Examples
+    --------
+    >>> from keyhole import Flips, RTopK, play
+    >>> play(RTopK(5, horizon=1000), Flips(5, n_relevant=2), rounds=1000, runs=2)
+    Trace
+      ranker          RTopK(n_items=5, horizon=1000)
+      world           Flips(n_items=5, n_relevant=2)
+      measure         DCG
+      sees            top(1)
+      rounds          1,000
+      runs            2
+      average score   ...
+      average regret  ... ± ...
     """
 
     rounds: IntArray
@@ -122,6 +129,14 @@ class Trace:
     seconds: float
     greedy: FloatArray = field(default_factory=lambda: np.array(np.nan))
     ends: tuple[RunEnd, ...] = ()
+    ranker: str = ""
+    world: str = ""
+    measure: str = ""
+    sees: str = ""
+
+    def __post_init__(self) -> None:
+        if self.greedy.ndim == 0:  # nobody asked
+            object.__setattr__(self, "greedy", np.full(self.scores.shape, self.greedy))
 
     @classmethod
     def of(
@@ -134,8 +149,9 @@ class Trace:
         *,
         greedy: bool,
         seconds: float,
+        **played: str,
     ) -> "Trace":
-        """Return the curves of runs that have just been played."""
+        """Return the curves of runs that have just been played, and what was ``played``."""
         scores = np.array([end.scores for end in ends])
         return cls(
             rounds,
@@ -149,6 +165,7 @@ class Trace:
             seconds,
             np.array([end.greedy for end in ends]) if greedy else np.full(scores.shape, np.nan),
             tuple(ends),
+            **played,
         )
 
     def followed_by(self, rest: "Trace") -> "Trace":
@@ -164,6 +181,25 @@ class Trace:
             logs=tuple(early.followed_by(late) for early, late in logs),
             seconds=self.seconds + rest.seconds,
         )
+
+    def _described(self) -> Description:
+        known = {
+            "ranker": self.ranker,
+            "world": self.world,
+            "measure": f"{self.measure} (a loss)" if self.is_loss else self.measure,
+            "sees": self.sees,
+        }
+        rows = [(name, text) for name, text in known.items() if getattr(self, name)]
+        rows += [("rounds", f"{self.rounds[-1]:,}"), ("runs", f"{self.n_runs:,}")]
+        averages = {
+            "average score": self.average_score,
+            "without exploring": self.average_greedy_score,
+            "average regret": self.average_regret,
+        }
+        rows += [(name, str(found)) for name, found in averages.items() if not np.isnan(found.mean)]
+        if self.regret_is_lower_bound:
+            rows.append(("", "at least: a better fixed ranking may exist"))
+        return Description("Trace", rows)
 
     @property
     def n_runs(self) -> int:
@@ -210,3 +246,58 @@ class Trace:
     def slope(self) -> Slope:
         """Return the log-log slope of regret; see :func:`log_log_slope`."""
         return log_log_slope(self.rounds, self.regret)
+
+    def learnt(self, run: int = 0) -> Ranker:
+        """Return the ranker of a run with all that it has learnt, to rank with or to save.
+
+        Examples
+        --------
+        >>> from keyhole import Flips, RTopK, play
+        >>> trace = play(RTopK(5, horizon=1000), Flips(5, n_relevant=2), rounds=1000)
+        >>> sorted(trace.learnt().best()[:2])
+        [3, 4]
+        """
+        if not self.states:
+            raise InvalidInput("A trace must be one that `play` returned: this one has no state.")
+        last = len(self.states) - 1
+        return of_state(self.states[check_integer(run, "`run`", at_least=0, at_most=last)])
+
+    # ----------------------------------------------------------------------- files and tables
+
+    def to_frame(self) -> Any:
+        """Return the curves as a pandas DataFrame, a row for each run and checkpoint.
+
+        Its columns are ``run`` and ``round``; ``score``, ``best``, ``greedy`` and ``regret``, which
+        are totals up to that round (NaN where not known); and ``ranker``, ``world``, ``measure``
+        and ``sees``, the same in every row: frames of several games can be put together.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise LibraryMissing("Frames need pandas", "frames") from None
+        return pandas.DataFrame(columns(self))
+
+    def to_csv(self, path: Path | str) -> None:
+        """Write what :meth:`to_frame` gives as CSV, every number exactly; pandas is not needed."""
+        write_table(path, columns(self))
+
+    def save(self, path: Path | str) -> None:
+        """Write all of it to a file of plain arrays (.npz), whole or not at all.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from keyhole import Flips, RTopK, Trace, play
+        >>> ranker, world = RTopK(5, horizon=1000), Flips(5, n_relevant=2)
+        >>> path = Path(tempfile.mkdtemp()) / "first.npz"
+        >>> play(ranker, world, rounds=400).save(path)
+        >>> whole = play(ranker, world, rounds=600, start=Trace.load(path))
+        >>> whole.average_regret.mean == play(ranker, world, rounds=1000).average_regret.mean
+        True
+        """
+        write_trace(path, self)
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Trace":
+        """Return the trace that :meth:`save` wrote, from which a game can go on."""
+        return cls(**read_trace(path))

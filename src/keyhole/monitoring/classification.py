@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyhole.contracts import Measure
+from keyhole.describing import Described, Description
 from keyhole.errors import InvalidInput, LibraryMissing, check_choice
 from keyhole.monitoring.certificates import certificate_for, certificate_of
 from keyhole.monitoring.games import (
@@ -35,8 +36,8 @@ _OTHERS = ("DCG", "SumLoss", "PairwiseLoss")
 _HEDGE_ITEMS, _FORECASTER_ITEMS = 7, 5
 
 
-@dataclass(frozen=True)
-class Classification:
+@dataclass(frozen=True, repr=False)
+class Classification(Described):
     """The class of a game and what follows from it.
 
     ``class_`` is trivial, local, global, hopeless or unknown; ``rate`` that of the regret of the
@@ -56,7 +57,19 @@ class Classification:
     tolerance: float = 0.0
     margin: float | None = None
     advice: tuple[str, ...] = ()
-    _prove: Callable[[], dict[str, Any]] | None = field(default=None, repr=False, compare=False)
+    _prove: Callable[[], dict[str, Any]] | None = field(default=None, compare=False)
+
+    def _described(self) -> Description:
+        game = {"items": self.n_items, "top": self.k, "grades": self.grades}
+        facts = [f"{name} {value}" for name, value in game.items() if value is not None]
+        rows = [
+            ("game", "; ".join([self.measure or "matrices", *facts])),
+            ("class", self.class_),
+            ("regret", f"of order {self.rate}" if self.source else "not known"),
+            ("because", self.reason),
+            *(("advice" if not number else "", each) for number, each in enumerate(self.advice)),
+        ]
+        return Description("Classification", rows)
 
     @property
     def rate(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.contracts import Ranker
+from keyhole.errors import InvalidInput
 from keyhole.files import reading_arrays
 from keyhole.rankers.fixed import (
     FTPL,
@@ -139,12 +140,20 @@ def load(path: Path | str, *, trusted: bool = False) -> Ranker:
     True
     """
     with reading_arrays(path, "a ranker saved by Ranker.save") as arrays:
-        spec = json.loads(str(arrays["spec"]))
-        if not isinstance(spec, dict):
-            raise ValueError("its spec is no mapping")
-        with nullcontext() if trusted else no_new_code():
-            made = ranker(spec)
-        return made.load_state_dict(arrays)
+        return of_state(arrays, trusted=trusted)
+
+
+def of_state(arrays: Mapping[str, Any], *, trusted: bool = False) -> Ranker:
+    """Return the ranker that a state of :meth:`~keyhole.contracts.Ranker.state_dict` is of.
+
+    ``trusted`` is that of :func:`load`.
+    """
+    spec = json.loads(str(arrays["spec"]))
+    if not isinstance(spec, dict):
+        raise InvalidInput("`spec` of the state must be the spec of a ranker.")
+    with nullcontext() if trusted else no_new_code():
+        made = ranker(spec)
+    return made.load_state_dict(arrays)
 
 
 __all__ = [
@@ -183,5 +192,6 @@ __all__ = [
     "Thompson",
     "TopRank",
     "load",
+    "of_state",
     "ranker",
 ]

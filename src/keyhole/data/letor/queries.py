@@ -29,6 +29,7 @@ from keyhole.data.letor.parse import (
     new_rows,
     scan,
 )
+from keyhole.describing import Described, Description
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
 from keyhole.threads import spread
 
@@ -36,8 +37,8 @@ _QUERIES_PER_TASK = 256
 _BLOCKS_PER_FILE, _MAX_BLOCK = 16, 2**24
 
 
-@dataclass(frozen=True, eq=False)
-class QuerySet:
+@dataclass(frozen=True, eq=False, repr=False)
+class QuerySet(Described):
     """Queries, each with a list of documents. All arrays are read-only."""
 
     features: Any
@@ -49,6 +50,17 @@ class QuerySet:
     query_ids: tuple[str, ...]
     n_dropped: int
     """Queries left out because none of their documents is relevant."""
+
+    def _described(self) -> Description:
+        rows = [
+            ("queries", f"{self.n_queries:,}"),
+            ("documents", f"{self.n_documents:,}"),
+            ("features", f"{self.n_features:,}"),
+            ("longest list", f"{self.largest:,}"),
+        ]
+        if self.n_dropped:
+            rows.append(("left out", f"{self.n_dropped:,} queries without a relevant document"))
+        return Description("QuerySet", rows)
 
     @property
     def n_queries(self) -> int:
