@@ -2,6 +2,7 @@
 
 from keyhole.contracts import Feedback, Impression, Query
 from keyhole.errors import KeyholeError
+from keyhole.figures.plots import plot
 from keyhole.game import LetorStream, Log, Trace, best_fixed, play, replay
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.monitoring import classify
@@ -75,6 +76,7 @@ __all__ = [
     "load",
     "measure",
     "play",
+    "plot",
     "ranker",
     "replay",
     "reveal",

@@ -1,5 +1,6 @@
 """What a game leaves behind: curves of score and regret."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -8,6 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.errors import FloatArray, IntArray
+from keyhole.figures.looks import ranker_name
+from keyhole.figures.panels import REGRET, Points, score_axes
+from keyhole.figures.plots import CurveDrawing, plot
 from keyhole.game.log import Log
 
 _FITTED_FROM = 0.1
@@ -210,3 +214,32 @@ class Trace:
     def slope(self) -> Slope:
         """Return the log-log slope of regret; see :func:`log_log_slope`."""
         return log_log_slope(self.rounds, self.regret)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        label: str | None = None,
+        log_x: bool = False,
+        log_y: bool = False,
+    ) -> Any:
+        """Draw regret per round, or the score where regret is not known, and return the axes.
+
+        ``keyhole.plot(a, b)`` draws several; see :func:`~keyhole.figures.plots.plot` for the
+        parameters. Bands are two standard errors over the runs.
+        """
+        labels = None if label is None else [label]
+        return plot(self, ax=ax, labels=labels, log_x=log_x, log_y=log_y)
+
+    def drawing(self, label: str | None = None) -> CurveDrawing:
+        """Return the curves that :meth:`plot` draws, labelled by the ranker if nobody says how."""
+        spec: dict[str, Any] = json.loads(str(self.states[0]["spec"]))
+        shown = ranker_name(spec["name"], spec.get("k")) if label is None else label
+
+        def points(values: FloatArray) -> Points:
+            return Points(shown, self.rounds, mean_and_error(values / self.rounds), spec["name"])
+
+        curves = {score_axes(self.is_loss): points(self.scores)}
+        if not np.isnan(self.regret).any():
+            curves = {REGRET: points(self.regret), **curves}
+        return CurveDrawing(curves)

@@ -98,7 +98,7 @@ def _write(result: Reproduction, lines: dict[str, Curve], folder: Path) -> None:
     panels = []
     for panel in study.panels:
         drawn = [c for c in study.in_panel(panel.name) if c.label in result.curves]
-        shown = [replace(result.curves[curve.label], label=curve.name) for curve in drawn]
+        shown = [replace(result.curves[c.label], label=c.name, ranker=c.spec.ranker) for c in drawn]
         groups: tuple[str, ...] = ()
         if study.is_grouped:
             groups, shown = grouped(drawn, result.curves)

@@ -1,0 +1,105 @@
+"""Figures of one or more panels, on disk."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from keyhole.figures.canvas import LegendEntry, frame, new_figure, save_both, wrapped
+from keyhole.figures.panels import (
+    Axes,
+    Panel,
+    dashes_of,
+    draw_panel,
+    in_words,
+    looks_in,
+)
+
+_MOST_IN_A_ROW = 3
+_MOST_INSIDE = 4
+"""Names of a legend that stands inside the only panel."""
+_SIZES = {1: (6.4, 3.9), 2: (4.9, 3.7), 3: (4.1, 3.4)}
+"""Inches of a panel, by the number of panels in a row."""
+_PANEL_TITLE = 10.0
+
+
+def save_figure(
+    folder: Path,
+    name: str,
+    title: str,
+    panels: Sequence[Panel],
+    axes: Axes,
+    measure: str,
+    notes: Sequence[str] = (),
+) -> None:
+    """Draw curves with two standard errors as PNG and SVG; ``notes`` stand below.
+
+    Panels of one measure share their y axis, and a label looks the same in all of them.
+    """
+    save_both(make_figure(folder, title, panels, axes, measure, notes), folder, name)
+
+
+def make_figure(
+    folder: Path,
+    title: str,
+    panels: Sequence[Panel],
+    axes: Axes,
+    measure: str,
+    notes: Sequence[str] = (),
+) -> Any:
+    """Return the figure that :func:`save_figure` writes."""
+    n_columns = _n_columns(len(panels))
+    n_rows = math.ceil(len(panels) / n_columns)
+    width, height = _SIZES[n_columns]
+    figure = new_figure(folder, width * n_columns, height * n_rows)
+    looks, dashes = looks_in(panels), dashes_of(panels)
+    plots = []
+    for index, panel in enumerate(panels):
+        plot = figure.add_subplot(n_rows, n_columns, index + 1)
+        draw_panel(plot, panel, axes, panel.measure or measure, looks, dashes)
+        if panel.title:
+            plot.set_title(wrapped(panel.title, width - 0.8, _PANEL_TITLE), fontsize=_PANEL_TITLE)
+        plots.append(plot)
+    _share_heights(plots, panels, measure, n_columns)
+    legend = _legend(plots)
+    caption = "\n".join([in_words(panels, axes), *notes]).strip()
+    if len(panels) == 1 and len(legend) <= _MOST_INSIDE:
+        if len(legend) > 1 or legend[0].label not in title:
+            plots[0].legend(frameon=False, fontsize=9, handlelength=2.6)
+        legend = []
+    frame(figure, title, caption, legend)
+    return figure
+
+
+def _n_columns(n_panels: int) -> int:
+    """Return how many panels stand in a row: four are two and two."""
+    return 2 if n_panels == 4 else min(n_panels, _MOST_IN_A_ROW)
+
+
+def _share_heights(
+    plots: Sequence[Any], panels: Sequence[Panel], measure: str, n_columns: int
+) -> None:
+    """Give panels that are compared one y axis, named once in a row."""
+    kinds = [(panel.measure or measure, panel.log_y, panel.scale) for panel in panels]
+    for kind in dict.fromkeys(kinds):
+        alike = [plot for plot, own in zip(plots, kinds, strict=True) if own == kind]
+        ranges = [plot.get_ylim() for plot in alike]
+        for plot in alike:
+            plot.set_ylim(min(low for low, _ in ranges), max(high for _, high in ranges))
+    for index in range(1, len(plots)):
+        if index % n_columns and kinds[index] == kinds[index - 1]:
+            plots[index].set_ylabel("")
+
+
+def _legend(plots: Sequence[Any]) -> list[LegendEntry]:
+    """Return one entry for every name in any panel: curves first, then bounds."""
+    found: dict[str, Any] = {}
+    for plot in plots:
+        for handle, label in zip(*plot.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    entries = [LegendEntry(handle, label) for label, handle in found.items()]
+    return sorted(entries, key=lambda entry: _is_bound(entry.handle))
+
+
+def _is_bound(handle: Any) -> bool:
+    return hasattr(handle, "get_marker") and handle.get_marker() in ("None", None)
