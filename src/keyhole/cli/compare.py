@@ -19,6 +19,7 @@ from keyhole.cli.terminal import (
     to_json,
 )
 from keyhole.errors import InvalidInput, check_number, shown
+from keyhole.figures.looks import source_name
 from keyhole.files import write_atomically
 from keyhole.lab.compare import (
     Comparison,
@@ -233,7 +234,7 @@ def _write(comparison: Comparison, record: Any, folder: Path) -> None:
 def _where(contest: Contest) -> str:
     """Return a short name of the world."""
     world = contest.spec.world
-    names = [Path(name).name for name in (world if isinstance(world, list) else [world])]
+    names = [source_name(name) for name in (world if isinstance(world, list) else [world])]
     return ", ".join(names[:2]) + (", …" if len(names) > 2 else "")
 
 

@@ -22,7 +22,9 @@ _LETTER = 0.56
 _LINE = 1.35
 """Height of a line, as a share of the size of its letters."""
 _PAD = 0.08
-_HANDLE = 0.62
+HANDLE_LENGTH = 3.6
+"""Of the sample of a line in a legend, in letters: dashes must show beside the mark."""
+_HANDLE = 0.75
 """Inches of the sample of a line in a legend, with the space around it."""
 POINTS_PER_INCH = 72.0
 
@@ -119,7 +121,7 @@ def frame(figure: Any, title: str, caption: str = "", legend: Sequence[LegendEnt
             frameon=False,
             fontsize=_LEGEND,
             borderaxespad=0.2,
-            handlelength=2.6,
+            handlelength=HANDLE_LENGTH,
         )
 
 

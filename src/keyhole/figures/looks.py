@@ -53,14 +53,14 @@ RANKERS_SHOWN = {
     "ftpl": _shown("FTPL", "#000000", DOTTED, "D"),
     "onlinerank": _shown("OnlineRank", "#009E73", SOLID, "P"),
     "hedge": _shown("Hedge", "#44AA99", DASHED, "h"),
-    "forecaster": _shown("Forecaster", "#7A3B10", DASH_DOT, "X"),
+    "forecaster": _shown("Forecaster", "#7A3B10", DASH_DOT, "8"),
     "thompson": _shown("Thompson sampling", "#E69F00", DASHED, "*"),
     "epsilon-greedy": _shown("ε-greedy", "#56B4E9", SOLID, "p"),
     "cascade-ucb": _shown("CascadeUCB", "#332288", DASH_DOT, ">"),
     "toprank": _shown("TopRank", "#117733", DASHED, "d"),
     "pege": _shown("PEGE", "#AA4499", DOTTED, "<"),
     "pege2": _shown("PEGE2", "#B8A030", DASH_DOT, "H"),
-    "random": _shown("Random order", _GREY, DOTTED, "x"),
+    "random": _shown("Random order", _GREY, DOTTED, "X"),
     "fixed": _shown("Fixed list", "#404040", DASH_DOT, "+"),
     # of query-document lists
     "recall": _shown("Recall", "#D55E00", SOLID, "o"),
@@ -70,17 +70,17 @@ RANKERS_SHOWN = {
     "max-violation": _shown("Max-violation perceptron", "#CC79A7", DASHED, "v"),
     "kernel-slam": _shown("Kernel SLAM perceptron", "#8A6A00", DASH_DOT, "^"),
     "kernel-max-violation": _shown("Kernel max-violation perceptron", "#882255", DOTTED, "v"),
-    "perceptron": _shown("Perceptron", "#7A3B10", SOLID, "X"),
+    "perceptron": _shown("Perceptron", "#7A3B10", SOLID, "8"),
     "linucb": _shown("LinUCB", "#332288", DASHED, ">"),
     "linear-thompson": _shown("Linear Thompson sampling", "#56B4E9", DASH_DOT, "*"),
     "pdgd": _shown("PDGD", "#44AA99", SOLID, "P"),
     "dbgd": _shown("DBGD", "#AA4499", DASHED, "h"),
-    "random-lists": _shown("Random order", _GREY, DOTTED, "x"),
+    "random-lists": _shown("Random order", _GREY, DOTTED, "X"),
 }
 """The rankers of the package by the names that tables have for them."""
 
-# Further settings of a ranker keep its hue: turned a little, and darker or lighter.
-_TURNS = ((0.0, 1.0), (0.0, 0.5), (0.0, 1.6), (0.09, 0.75), (-0.09, 1.25), (0.05, 1.4))
+# Further settings of a ranker keep its hue: darker, lighter, or turned a little.
+_TURNS = ((0.0, 0.0), (0.0, -0.5), (0.0, 0.5), (0.1, -0.15), (-0.1, 0.3), (0.05, 0.55))
 
 
 def ranker_name(name: str, k: int | None = None) -> str:
@@ -103,11 +103,29 @@ def readable(label: str) -> str:
 
     Examples
     --------
-    >>> readable("iw-onlinerank, k = 1"), readable("K = 10")
-    ('IW-OnlineRank, k = 1', 'K = 10')
+    >>> readable("iw-onlinerank, k = 1"), readable("rtopk, top(2)"), readable("K = 10")
+    ('IW-OnlineRank, k = 1', 'RTop-2F, top 2', 'K = 10')
     """
     head, comma, rest = label.partition(", ")
+    seen = re.fullmatch(r"top\((\d+)\)", rest)
+    if seen:
+        return f"{ranker_name(head, int(seen[1]))}, top {seen[1]}"
     return f"{ranker_name(head)}{comma}{rest}"
+
+
+def source_name(path: str, longest: int = 40) -> str:
+    """Return what a title calls where data is from: no folders, no ending, and not too long.
+
+    Examples
+    --------
+    >>> source_name("data/ratings.csv.gz"), source_name("flips"), source_name("own/mine.py:Crowd")
+    ('ratings', 'flips', 'Crowd')
+    """
+    name = re.sub(r"(\.[A-Za-z]\w*)+$", "", ranker_name(re.split(r"[/\\]", path)[-1]))
+    name = name or path.strip("/\\.")
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest // 2]}…{name[1 - longest // 2 :]}"
 
 
 def looks_of(drawn: Iterable[tuple[str, str]]) -> dict[str, Look]:
@@ -166,12 +184,12 @@ def _setting(base: Look, turn: int) -> Look:
     if turn == 0:
         return base
     by, lighter = _TURNS[turn % len(_TURNS)]
-    red, green, blue = (int(base.colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
-    hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
-    # Black has nothing to darken: its settings are greys.
-    lightness = min(0.78, lightness * lighter if lightness > 0.05 else 0.17 * turn)
-    turned = colorsys.hls_to_rgb((hue + by) % 1.0, lightness, saturation)
-    colour = "#" + "".join(f"{round(255 * part):02X}" for part in turned)
+    parts = [int(base.colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    hue, lightness, saturation = colorsys.rgb_to_hls(*parts)
+    parts = list(colorsys.hls_to_rgb((hue + by) % 1.0, lightness, 0.85 * saturation))
+    goal = 1.0 if lighter > 0.0 or lightness < 0.05 else 0.0  # black has nothing to darken
+    mixed = [part + abs(lighter) * (goal - part) for part in parts]
+    colour = "#" + "".join(f"{round(255 * part):02X}" for part in mixed)
     dash = _DASHES[(_DASHES.index(base.dash) + turn) % len(_DASHES)]
     others = [mark for mark in _MARKS if mark != base.mark]
     return Look(colour, dash, others[(turn - 1) % len(others)])

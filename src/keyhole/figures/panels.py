@@ -16,14 +16,16 @@ ERRORS = 2.0
 _MOST_BANDS = 3
 """Curves of a panel beyond which bands would hide each other: errors are bars then."""
 _N_MARKS = 6
-_BEGINS = {False: 0.01, True: 0.001}
+_BEGINS = {False: 0.02, True: 0.001}
 """Share of the rounds before which curves are noise, by whether x is logarithmic."""
+_SETTLED = 0.1
+"""Share of the rounds after which errors count for the range of y, where x is not logarithmic."""
 _MOST_TICKS = 8
 """Points of a curve that can all have a tick."""
 _LOWEST = 0.4
 """How far below the means a logarithmic axis goes at most for the sake of errors, as a factor."""
 _GROUP_WIDTH = 0.7
-_LONGEST_GROUP = 14
+_LONGEST_GROUP = 12
 """Letters of a line of a group's name."""
 
 
@@ -106,18 +108,16 @@ class Panel:
     @property
     def begins(self) -> float:
         """Where curves begin to be drawn: what comes before would hide the rest."""
-        last = max(int(curve.x[-1]) for curve in self.curves)
-        return self.first_x if self.groups else max(self.first_x, _BEGINS[self.log_x] * last)
+        if self.groups:
+            return 0.0
+        if self.first_x > 1:
+            return self.first_x
+        return _BEGINS[self.log_x] * max(int(curve.x[-1]) for curve in self.curves)
 
     @property
     def has_errors(self) -> bool:
         """Whether anything is known of the errors."""
         return any(bool((curve.mean[1] > 0.0).any()) for curve in self.curves)
-
-    @property
-    def errors_are_bars(self) -> bool:
-        """Whether errors are drawn as bars, because bands would hide each other."""
-        return bool(self.groups) or len(self.curves) > _MOST_BANDS
 
     def limits(self, from_zero: bool) -> tuple[float, float]:
         """Return the range of y that shows all that is drawn."""
@@ -125,7 +125,9 @@ class Panel:
         for curve in self.curves:
             shown = curve.x >= self.begins
             mean, error = (values[shown] for values in curve.mean)
-            spread = ERRORS * np.nan_to_num(error)
+            # What is not settled yet must not decide how much room the rest has.
+            settled = self.groups or self.log_x or curve.x[shown] >= _SETTLED * curve.x[-1]
+            spread = np.where(settled, ERRORS * np.nan_to_num(error), 0.0)
             low = np.maximum(mean - spread, _LOWEST * mean) if self.log_y else mean - spread
             lows.append(low)
             highs.append(mean + spread)
@@ -139,7 +141,9 @@ class Panel:
         low, high = low[np.isfinite(low)], high[np.isfinite(high)]
         if not len(low) or not len(high):
             return (0.1, 1.0) if self.log_y else (0.0, 1.0)
-        return _with_margin(float(low.min()), float(high.max()), self.log_y, from_zero)
+        if from_zero and not self.log_y:
+            low = np.concatenate([curve.mean[0] for curve in self.curves])
+        return _with_margin(float(np.nanmin(low)), float(high.max()), self.log_y, from_zero)
 
 
 def _with_margin(low: float, high: float, is_log: bool, from_zero: bool) -> tuple[float, float]:
@@ -147,8 +151,12 @@ def _with_margin(low: float, high: float, is_log: bool, from_zero: bool) -> tupl
         factor = max((high / low) ** 0.05, 1.05)
         return low / factor, high * factor
     margin = 0.05 * (high - low) or 0.05 * abs(high) or 0.05
-    at_zero = from_zero and low >= -margin
-    return (0.0 if at_zero else low - margin), high + margin
+    return (0.0 if from_zero and low >= 0.0 else low - margin), high + margin
+
+
+def errors_are_bars(panels: Sequence[Panel]) -> bool:
+    """Return whether errors are drawn as bars in all panels: bands would hide each other in one."""
+    return any(panel.groups or len(panel.curves) > _MOST_BANDS for panel in panels)
 
 
 def looks_in(panels: Sequence[Panel]) -> dict[str, Look]:
@@ -163,24 +171,41 @@ def draw_panel(
     measure: str,
     looks: Mapping[str, Look],
     dashes: Mapping[str, Any],
+    *,
+    bars: bool,
 ) -> None:
-    """Draw a panel on axes of Matplotlib; ``dashes`` are those of the lines, by their labels."""
+    """Draw a panel on axes of Matplotlib.
+
+    ``dashes`` are those of the lines, by their labels; errors are ``bars``, or else bands.
+    """
     if panel.groups:
         _draw_groups(plot, panel, looks)
     else:
         if panel.log_x:
             plot.set_xscale("log")
         for number, curve in enumerate(panel.curves):
-            _draw_curve(plot, panel, curve, looks[curve.label], number)
+            _draw_curve(plot, panel, number, looks[curve.label], bars=bars)
         for line in panel.lines:
             _draw_line(plot, panel, line, dashes[line.label])
         _draw_ticks(plot, panel)
     if panel.log_y:
         plot.set_yscale("log")
-    plot.set_ylim(*panel.limits(axes.from_zero))
+    set_heights(plot, *panel.limits(axes.from_zero))
     plot.set_xlabel(axes.x)
     plot.set_ylabel(textwrap.fill(f"{axes.y} ({measure})" if measure else axes.y, 40))
     dress(plot)
+
+
+def set_heights(plot: Any, low: float, high: float) -> None:
+    """Give y its range; plain numbers stand at a logarithmic one within a factor of ten."""
+    plot.set_ylim(low, high)
+    if plot.get_yscale() == "log" and high < 10.0 * low:
+        from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
+
+        places = MaxNLocator(5).tick_values(low, high)
+        plot.yaxis.set_major_locator(FixedLocator([y for y in places if low <= y <= high]))
+        plot.yaxis.set_minor_locator(NullLocator())
+        plot.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
 def dress(plot: Any) -> None:
@@ -196,19 +221,20 @@ def dashes_of(panels: Sequence[Panel]) -> dict[str, Any]:
     return {label: LINE_DASHES[n % len(LINE_DASHES)] for n, label in enumerate(labels)}
 
 
-def _draw_curve(plot: Any, panel: Panel, curve: Drawn, look: Look, number: int) -> None:
+def _draw_curve(plot: Any, panel: Panel, number: int, look: Look, *, bars: bool) -> None:
+    curve = panel.curves[number]
     shown = curve.x >= panel.begins
     mean, error = (values[shown] for values in curve.mean)
     x = curve.x[shown]
     marked = _marked(x, panel.log_x, number, len(panel.curves))
     plot.plot(
         x, mean, color=look.colour, linestyle=look.dash, linewidth=1.6, marker=look.mark,
-        markersize=5, markevery=marked, label=readable(curve.label),
+        markersize=4.5, markevery=marked, label=readable(curve.label),
     )  # fmt: skip
     if np.isnan(error).all():
         return
     spread = ERRORS * error
-    if panel.errors_are_bars:
+    if bars:
         below = np.minimum(spread, (1.0 - _LOWEST) * mean) if panel.log_y else spread
         plot.errorbar(
             x[marked], mean[marked], yerr=np.stack([below, spread])[:, marked], fmt="none",
@@ -242,8 +268,10 @@ def _draw_ticks(plot: Any, panel: Panel) -> None:
     """Give x the ticks that it needs: the points themselves where they are few."""
     points = sorted({int(x) for curve in panel.curves for x in curve.x if x >= panel.begins})
     if 1 < len(points) <= _MOST_TICKS:
-        plot.set_xticks(points, [f"{x:,}" for x in points])
-        plot.minorticks_off()
+        thousands = all(x % 1000 == 0 for x in points)
+        names = [f"{x // 1000:,}k" if thousands else f"{x:,}" for x in points]
+        plot.set_xticks(points, names)
+        plot.xaxis.minorticks_off()
     elif not panel.log_x:
         plot.set_xlim(0, points[-1])
         plot.locator_params(axis="x", nbins=5)
@@ -267,7 +295,7 @@ def _draw_groups(plot: Any, panel: Panel, looks: Mapping[str, Look]) -> None:
         plot.axvline(place - 0.5, color="0.85", linewidth=0.8)
     # A long name goes on below its words: else it would run into its neighbours.
     names = [textwrap.fill(group, _LONGEST_GROUP) for group in panel.groups]
-    plot.set_xticks(range(len(panel.groups)), names, fontsize=8.5)
+    plot.set_xticks(range(len(panel.groups)), names, fontsize=8)
     plot.tick_params(axis="x", length=0)
     plot.set_xlim(-0.5, len(panel.groups) - 0.5)
 
@@ -275,9 +303,9 @@ def _draw_groups(plot: Any, panel: Panel, looks: Mapping[str, Look]) -> None:
 def in_words(panels: Sequence[Panel], axes: Axes) -> str:
     """Return what a caption must say: what is better, what errors are, where curves begin."""
     said = [axes.better] if axes.better else []
-    drawn = {"bars" if panel.errors_are_bars else "bands" for panel in panels if panel.has_errors}
-    if drawn:
-        said.append(f"{' and '.join(sorted(drawn))}: two standard errors over the runs")
+    if any(panel.has_errors for panel in panels):
+        drawn = "bars" if errors_are_bars(panels) else "bands"
+        said.append(f"{drawn}: two standard errors over the runs")
     cut = [p for p in panels if not p.groups and any(c.x[0] < p.begins for c in p.curves)]
     starts = sorted({math.ceil(panel.begins) for panel in cut})
     if starts:

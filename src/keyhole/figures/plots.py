@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from keyhole.errors import InvalidInput
-from keyhole.figures.canvas import new_axes
+from keyhole.figures.canvas import HANDLE_LENGTH, new_axes
 from keyhole.figures.estimates import Estimates, draw_estimates
 from keyhole.figures.panels import (
     Axes,
     Panel,
     Points,
     draw_panel,
+    errors_are_bars,
     in_words,
     looks_in,
 )
@@ -98,9 +99,11 @@ def _draw_curves(drawings: Sequence[CurveDrawing], ax: Any, *, log_x: bool, log_
         "", [curve._replace(label=label) for label, curve in named], log_x=log_x, log_y=log_y
     )
     ax = new_axes(*_CURVES_SIZE) if ax is None else ax
-    draw_panel(ax, panel, axes, drawings[0].measure, looks_in([panel]), {})
+    draw_panel(
+        ax, panel, axes, drawings[0].measure, looks_in([panel]), {}, bars=errors_are_bars([panel])
+    )
     ax.set_xlabel(f"{axes.x}\n{in_words([panel], axes)}", fontsize=9)
-    ax.legend(frameon=False, fontsize=9, handlelength=2.6)
+    ax.legend(frameon=False, fontsize=9, handlelength=HANDLE_LENGTH)
     return ax
 
 

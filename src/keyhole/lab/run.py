@@ -115,8 +115,9 @@ def _write(result: Reproduction, lines: dict[str, Curve], folder: Path) -> None:
                     panel.first_x,
                     panel.log_x,
                     panel.log_y,
-                    groups,
+                    [study.names.get(group, group) for group in groups],
                     drawn[0].spec.measure,
+                    panel.scale,
                 )
             )
     measure = study.curves[0].spec.measure

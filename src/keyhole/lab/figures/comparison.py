@@ -7,7 +7,15 @@ from typing import Any
 
 from keyhole.figures.canvas import LegendEntry, frame, new_figure, save_both
 from keyhole.figures.looks import Look, readable
-from keyhole.figures.panels import Axes, Panel, draw_panel, dress, in_words, looks_in
+from keyhole.figures.panels import (
+    Axes,
+    Panel,
+    draw_panel,
+    dress,
+    errors_are_bars,
+    in_words,
+    looks_in,
+)
 from keyhole.lab.paired import BEST, PairedVerdict
 from keyhole.lab.results import Curve
 
@@ -41,7 +49,7 @@ def make_comparison(
     looks = looks_in([panel])
     figure = new_figure(folder, 11.0, max(3.8, 1.2 + 0.36 * len(verdict.gaps)))
     left, right = figure.subplots(1, 2, width_ratios=(1.2, 1.0))
-    draw_panel(left, panel, axes, measure, looks, {})
+    draw_panel(left, panel, axes, measure, looks, {}, bars=errors_are_bars([panel]))
     _draw_gaps(right, verdict, looks)
     beside = "" if len(curves) == len(verdict.gaps) else "; who sees more is not judged"
     caption = (

@@ -40,6 +40,7 @@ def make_shares(folder: Path, title: str, panels: Sequence[Panel], unit: str, ax
         _draw(plot, panel, unit, looks)
     last = plots[-1, 0]
     last.set_xscale("symlog", linthresh=_EVEN, linscale=1.6)
+    last.margins(x=0.04)
     low, high = last.get_xlim()
     shown = [tick for tick in _TICKS if low <= tick <= high]
     last.set_xticks(shown, [f"{tick:g}" for tick in shown])
