@@ -19,7 +19,7 @@ from keyhole.cli.terminal import (
     to_json,
 )
 from keyhole.errors import InvalidInput, check_number, shown
-from keyhole.figures.looks import source_name
+from keyhole.figures.looks import reveal_name, source_name
 from keyhole.files import write_atomically
 from keyhole.lab.compare import (
     Comparison,
@@ -223,7 +223,7 @@ def _write(comparison: Comparison, record: Any, folder: Path) -> None:
     contest, curves = comparison.contest, comparison.curves
     label = contest.measure.label
     what = "lists" if contest.world.n_features else f"{contest.world.n_items} items"
-    title = f"{label}, {what}, {_where(contest)}, {record['sees']}"
+    title = f"{label}, {what}, {_where(contest)}, {reveal_name(record['sees'])}"
     write_atomically(folder / "results.json", to_json(record).encode())
     write_atomically(folder / "curves.csv", curves_csv(curves, comparison.axes))
     save_comparison(

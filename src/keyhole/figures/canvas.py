@@ -106,7 +106,9 @@ def frame(figure: Any, title: str, caption: str = "", legend: Sequence[LegendEnt
     held = (0.0, (below + of_legend) / whole, 1.0, height / whole)
     figure.get_layout_engine().set(rect=held)
     if top:
-        figure.text(0.5, 1.0 - _PAD / whole, top, ha="center", va="top", fontsize=_TITLE)
+        figure.text(
+            0.5, 1.0 - _PAD / whole, top, ha="center", va="top", fontsize=_TITLE, gid="title"
+        )
     if bottom:
         figure.text(
             0.5, _PAD / whole, bottom, ha="center", va="bottom", fontsize=_CAPTION, color="0.35"

@@ -17,7 +17,8 @@ _GREY = "#757575"
 # Okabe & Ito, told apart by readers with any colour vision; further ones after Paul Tol.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _OWN_COLOURS = ("#8C564B", "#1B6E53", "#6A3D9A", "#B15928", "#C51B7D", "#5C6B00", "#00727A")
-"""Of rankers that are not the package's."""
+_OWN_MARKS = "1234x|_"
+"""Of rankers that are not the package's, one each."""
 
 LINE_DASHES = (DASHED, DOTTED, DASH_DOT, (0, (1, 3)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)))
 """Of bounds and closed forms, which are grey and have no marks."""
@@ -103,14 +104,25 @@ def readable(label: str) -> str:
 
     Examples
     --------
-    >>> readable("iw-onlinerank, k = 1"), readable("rtopk, top(2)"), readable("K = 10")
-    ('IW-OnlineRank, k = 1', 'RTop-2F, top 2', 'K = 10')
+    >>> readable("iw-onlinerank, k = 1"), readable("rtopk, top(2)"), readable("ftpl, full")
+    ('IW-OnlineRank, k = 1', 'RTop-2F, top 2', 'FTPL, full information')
     """
     head, comma, rest = label.partition(", ")
     seen = re.fullmatch(r"top\((\d+)\)", rest)
-    if seen:
-        return f"{ranker_name(head, int(seen[1]))}, top {seen[1]}"
-    return f"{ranker_name(head)}{comma}{rest}"
+    name = ranker_name(head, int(seen[1]) if seen else None)
+    return f"{name}{comma}{reveal_name(rest)}"
+
+
+def reveal_name(reveal: str) -> str:
+    """Return what readers call that which a ranker sees.
+
+    Examples
+    --------
+    >>> reveal_name("top(1)"), reveal_name("full"), reveal_name("choice(single)")
+    ('top 1', 'full information', 'choice(single)')
+    """
+    top = re.fullmatch(r"top\((\d+)\)", reveal)
+    return f"top {top[1]}" if top else {"full": "full information"}.get(reveal, reveal)
 
 
 def source_name(path: str, longest: int = 40) -> str:
@@ -165,11 +177,12 @@ def _bases(rankers: Iterable[str]) -> dict[str, Look]:
         if ranker in RANKERS_SHOWN:
             bases[ranker] = RANKERS_SHOWN[ranker].look
         elif ranker and ranker not in bases:
-            place = zlib.crc32(ranker_name(ranker).encode())
+            first = zlib.crc32(ranker_name(ranker).encode())
+            places = [(first + step) % len(_OWN_COLOURS) for step in range(len(_OWN_COLOURS))]
             taken = {look.colour for look in bases.values()}
-            colours = [_OWN_COLOURS[(place + n) % len(_OWN_COLOURS)] for n in range(7)]
-            colour = next((c for c in colours if c not in taken), colours[0])
-            bases[ranker] = Look(colour, _DASHES[place % 4], _MARKS[place % len(_MARKS)])
+            free = [place for place in places if _OWN_COLOURS[place] not in taken]
+            place = (free or places)[0]
+            bases[ranker] = Look(_OWN_COLOURS[place], _DASHES[first % 4], _OWN_MARKS[place])
     return bases
 
 

@@ -197,15 +197,31 @@ def draw_panel(
 
 
 def set_heights(plot: Any, low: float, high: float) -> None:
-    """Give y its range; plain numbers stand at a logarithmic one within a factor of ten."""
+    """Give y its range, and the ticks that suit it."""
     plot.set_ylim(low, high)
-    if plot.get_yscale() == "log" and high < 10.0 * low:
-        from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, StrMethodFormatter
+    if plot.get_yscale() == "log":
+        _tick_logarithms(plot.yaxis, low, high)
 
-        places = MaxNLocator(5).tick_values(low, high)
-        plot.yaxis.set_major_locator(FixedLocator([y for y in places if low <= y <= high]))
-        plot.yaxis.set_minor_locator(NullLocator())
-        plot.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+
+def _tick_logarithms(axis: Any, low: float, high: float) -> None:
+    """Name powers of ten alone, and plain numbers where there are not two of them in view."""
+    from matplotlib.ticker import FixedLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+
+    axis.set_minor_formatter(NullFormatter())
+    if _in_view((1,), low, high)[1:]:
+        return
+    places = _in_view((1, 2, 5), low, high)
+    if len(places) < 3:
+        places = [place for place in MaxNLocator(5).tick_values(low, high) if low <= place <= high]
+    axis.set_major_locator(FixedLocator(places))
+    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+
+
+def _in_view(digits: Sequence[int], low: float, high: float) -> list[float]:
+    """Return the numbers of a range that are one of some digits times a power of ten."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    numbers = [digit * 10.0**power for power in powers for digit in digits]
+    return [number for number in numbers if low <= number <= high]
 
 
 def dress(plot: Any) -> None:
@@ -278,6 +294,7 @@ def _draw_ticks(plot: Any, panel: Panel) -> None:
         plot.xaxis.set_major_formatter("{x:,.0f}")
     elif len(points) > 1:
         plot.set_xlim(points[0], points[-1])
+        _tick_logarithms(plot.xaxis, points[0], points[-1])
 
 
 def _draw_groups(plot: Any, panel: Panel, looks: Mapping[str, Look]) -> None:

@@ -14,6 +14,7 @@ from keyhole.figures.canvas import (
     save_both,
     wrapped,
 )
+from keyhole.figures.looks import ranker_name
 from keyhole.figures.panels import (
     Axes,
     Panel,
@@ -74,7 +75,7 @@ def make_figure(
         plots.append(plot)
     _share_heights(plots, panels, measure, n_columns)
     legend = _legend(plots)
-    caption = "\n".join([in_words(panels, axes), *notes]).strip()
+    caption = "\n".join([in_words(panels, axes), *map(_spoken, notes)]).strip()
     if len(panels) == 1 and len(legend) <= _MOST_INSIDE:
         if len(legend) > 1 or legend[0].label not in title + plots[0].get_ylabel():
             plots[0].legend(frameon=False, fontsize=9, handlelength=HANDLE_LENGTH)
@@ -99,6 +100,12 @@ def _fill_last_row(
         [entry.handle for entry in legend], labels, loc="center", ncols=n_fit, frameon=False,
         fontsize=9, handlelength=HANDLE_LENGTH,
     )  # fmt: skip
+
+
+def _spoken(note: str) -> str:
+    """Return a sentence about a ranker, which it begins with, by the name that readers know."""
+    first, space, rest = note.partition(" ")
+    return f"{ranker_name(first)}{space}{rest}"
 
 
 def _n_columns(panels: Sequence[Panel]) -> int:

@@ -51,6 +51,8 @@ def make_comparison(
     left, right = figure.subplots(1, 2, width_ratios=(1.2, 1.0))
     draw_panel(left, panel, axes, measure, looks, {}, bars=errors_are_bars([panel]))
     _draw_gaps(right, verdict, looks)
+    left.set_title("as rounds go by", fontsize=10)
+    right.set_title("in the end", fontsize=10)
     beside = "" if len(curves) == len(verdict.gaps) else "; who sees more is not judged"
     caption = (
         f"left: {in_words([panel], axes)}; {verdict.n_runs} runs, on the same users\n"

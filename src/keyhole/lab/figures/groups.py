@@ -1,6 +1,6 @@
 """Curves of single points that are measured on several things, as figures and tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,7 @@ class GroupCurve(Curve):
 
 
 def grouped(
-    specs: Sequence[CurveSpec], curves: dict[str, Curve]
+    specs: Sequence[CurveSpec], curves: Mapping[str, Curve]
 ) -> tuple[tuple[str, ...], list[Curve]]:
     """Return the groups in their order, and one curve per name with a point for each group.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import check_choice
-from keyhole.figures.canvas import LegendEntry, frame, new_figure, save_both
+from keyhole.figures.canvas import LegendEntry, frame, new_figure
 from keyhole.figures.looks import Look, readable
 from keyhole.figures.panels import ERRORS, Axes, Panel, dress, looks_in
 
@@ -18,19 +18,12 @@ _EVEN = 0.5
 _TICKS = (-4, -2, -1, -0.5, -0.25, 0, 0.25, 0.5, 1, 2, 4)
 
 
-def save_shares(
-    folder: Path, name: str, title: str, panels: Sequence[Panel], unit: str, axes: Axes
-) -> None:
-    """Draw a row per group, in which the values of all curves are shares of those of one.
+def make_shares(folder: Path, title: str, panels: Sequence[Panel], unit: str, axes: Axes) -> Any:
+    """Return a figure with a row per group: the values of all curves are shares of those of one.
 
     Panels stand below each other with one scale. Values of the unit must be positive; they are the
     line at 1. Bars are two standard errors over the runs, the unit's left out.
     """
-    save_both(make_shares(folder, title, panels, unit, axes), folder, name)
-
-
-def make_shares(folder: Path, title: str, panels: Sequence[Panel], unit: str, axes: Axes) -> Any:
-    """Return the figure that :func:`save_shares` writes."""
     n_groups = [len(panel.groups) for panel in panels]
     figure = new_figure(folder, 9.6, 1.0 + _ROW * sum(n_groups) + 0.35 * len(panels))
     plots = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=n_groups)
