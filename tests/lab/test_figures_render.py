@@ -1,5 +1,6 @@
 """Every figure of every study and command, drawn: no text is cut, none is over another."""
 
+import sys
 import zlib
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keyhole.cli.app import app
-from keyhole.figures.looks import RANKERS_SHOWN, looks_of
+from keyhole.figures.looks import RANKERS_SHOWN, Look, looks_of
 from keyhole.figures.panels import REGRET, Panel, Points
 from keyhole.figures.sheets import make_figure
 from keyhole.lab.figures.studies import make_study_figure
@@ -60,7 +61,10 @@ def test_every_figure_of_a_study_can_be_read(key, quick, tmp_path):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """The figures that commands save; nothing is written, which takes most of the time."""
+    """The figures that commands save; nothing is written, which takes most of the time.
+
+    No command may open a window, for which pyplot would be needed.
+    """
     figures = []
 
     def keep(figure, buffer, **_):
@@ -69,6 +73,7 @@ def drawn(monkeypatch):
         buffer.write(b"a figure")
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", keep)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     return figures
 
 
@@ -187,7 +192,7 @@ def test_a_ranker_looks_alike_in_every_figure_and_a_label_in_every_panel():
 def settings_in(study):
     """Return the labels of curves by what they look like, over all panels."""
     looks = looks_of((curve.name, curve.spec.ranker) for curve in study.curves)
-    labels = {}
+    labels: dict[Look, list[str]] = {}
     for label, look in looks.items():
         labels.setdefault(look, []).append(label)
     return labels

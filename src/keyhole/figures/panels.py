@@ -181,15 +181,13 @@ def draw_panel(
     if panel.groups:
         _draw_groups(plot, panel, looks)
     else:
-        if panel.log_x:
-            plot.set_xscale("log")
+        plot.set_xscale("log" if panel.log_x else "linear")
         for number, curve in enumerate(panel.curves):
             _draw_curve(plot, panel, number, looks[curve.label], bars=bars)
         for line in panel.lines:
             _draw_line(plot, panel, line, dashes[line.label])
         _draw_ticks(plot, panel)
-    if panel.log_y:
-        plot.set_yscale("log")
+    plot.set_yscale("log" if panel.log_y else "linear")
     set_heights(plot, *panel.limits(axes.from_zero))
     plot.set_xlabel(axes.x)
     plot.set_ylabel(textwrap.fill(f"{axes.y} ({measure})" if measure else axes.y, 40))
@@ -205,16 +203,20 @@ def set_heights(plot: Any, low: float, high: float) -> None:
 
 def _tick_logarithms(axis: Any, low: float, high: float) -> None:
     """Name powers of ten alone, and plain numbers where there are not two of them in view."""
-    from matplotlib.ticker import FixedLocator, MaxNLocator, NullFormatter, StrMethodFormatter
+    from matplotlib import ticker
 
-    axis.set_minor_formatter(NullFormatter())
-    if _in_view((1,), low, high)[1:]:
+    axis.set_minor_formatter(ticker.NullFormatter())
+    if len(_in_view((1,), low, high)) > 1:
+        axis.set_major_locator(ticker.LogLocator())
+        axis.set_major_formatter(ticker.LogFormatterSciNotation())
         return
     places = _in_view((1, 2, 5), low, high)
     if len(places) < 3:
-        places = [place for place in MaxNLocator(5).tick_values(low, high) if low <= place <= high]
-    axis.set_major_locator(FixedLocator(places))
-    axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        places = [
+            place for place in ticker.MaxNLocator(5).tick_values(low, high) if low <= place <= high
+        ]
+    axis.set_major_locator(ticker.FixedLocator(places))
+    axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
 
 
 def _in_view(digits: Sequence[int], low: float, high: float) -> list[float]:
@@ -326,5 +328,6 @@ def in_words(panels: Sequence[Panel], axes: Axes) -> str:
     cut = [p for p in panels if not p.groups and any(c.x[0] < p.begins for c in p.curves)]
     starts = sorted({math.ceil(panel.begins) for panel in cut})
     if starts:
-        said.append(f"drawn from {axes.x_column} {' or '.join(f'{n:,}' for n in starts)} on")
+        counted = axes.x.removesuffix(" t")
+        said.append(f"drawn from {counted} {' or '.join(f'{n:,}' for n in starts)} on")
     return "; ".join(said)

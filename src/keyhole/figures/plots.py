@@ -78,6 +78,11 @@ def plot(
             f"`labels` must have one label for each of the {len(results)} results, got "
             f"{len(labels)}."
         )
+    for result in results:
+        if not hasattr(result, "drawing"):
+            raise InvalidInput(
+                f"plot must be given traces or evaluations, got a {type(result).__name__}."
+            )
     drawings: list[Any] = [
         result.drawing(None if labels is None else labels[number])
         for number, result in enumerate(results)

@@ -76,9 +76,10 @@ def make_figure(
     _share_heights(plots, panels, measure, n_columns)
     legend = _legend(plots)
     caption = "\n".join([in_words(panels, axes), *map(_spoken, notes)]).strip()
-    if len(panels) == 1 and len(legend) <= _MOST_INSIDE:
-        if len(legend) > 1 or legend[0].label not in title + plots[0].get_ylabel():
-            plots[0].legend(frameon=False, fontsize=9, handlelength=HANDLE_LENGTH)
+    if len(legend) == 1 and legend[0].label in title + plots[0].get_ylabel():
+        legend = []
+    elif len(panels) == 1 and len(legend) <= _MOST_INSIDE and not panels[0].groups:
+        plots[0].legend(frameon=False, fontsize=9, handlelength=HANDLE_LENGTH)
         legend = []
     elif len(panels) < n_rows * n_columns:
         _fill_last_row(figure, n_rows, n_columns, len(panels), legend)
