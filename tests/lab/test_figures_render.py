@@ -218,3 +218,26 @@ def test_many_curves_have_bars_and_few_have_bands(tmp_path):
     assert "bands: two standard errors" in few.texts[-1].get_text()
     assert "bars: two standard errors" in many.texts[-1].get_text()
     assert (shaded, barred) == ([3], [4])
+
+
+def points(x, mean, error):
+    return Points("a", np.array(x), (np.array(mean, float), np.array(error, float)))
+
+
+def test_all_that_is_drawn_is_in_view():
+    falling = points(range(12), range(9, -3, -1), 12 * [0.5])
+    low, high = Panel("", [falling], groups=12 * ["set"]).limits(from_zero=False)
+    assert low < -3.0
+    assert high > 10.0
+    early = points([*range(1, 10), 100], [*9 * [50.0], 1.0], 10 * [0.0])
+    assert Panel("", [early]).limits(from_zero=True)[0] == 0.0
+    assert Panel("", [early]).limits(from_zero=True)[1] > 50.0
+    assert Panel("", [early], first_x=50).limits(from_zero=True)[1] < 2.0
+    both = points([1, 2], [-1.0, 2.0], [3.0, 3.0])
+    assert Panel("", [both]).limits(from_zero=True)[0] < -1.0
+    assert Panel("", [both], log_y=True).limits(from_zero=True)[0] > 0.5
+
+
+def test_a_curve_that_is_nowhere_above_0_has_a_logarithmic_panel(tmp_path):
+    panel = Panel("", [points([1, 2], [0.0, 0.0], [0.0, 0.0])], log_x=True, log_y=True)
+    assert faults(make_figure(tmp_path, "title", [panel], REGRET, "DCG")) == []

@@ -16,7 +16,7 @@ ERRORS = 2.0
 _MOST_BANDS = 3
 """Curves of a panel beyond which bands would hide each other: errors are bars then."""
 _N_MARKS = 6
-_BEGINS = {False: 0.02, True: 0.001}
+_BEGINS = {False: 0.02, True: 0.005}
 """Share of the rounds before which curves are noise, by whether x is logarithmic."""
 _SETTLED = 0.1
 """Share of the rounds after which errors count for the range of y, where x is not logarithmic."""
@@ -108,10 +108,10 @@ class Panel:
     @property
     def begins(self) -> float:
         """Where curves begin to be drawn: what comes before would hide the rest."""
-        if self.groups:
-            return 0.0
         if self.first_x > 1:
             return self.first_x
+        if self.groups or max(len(curve.x) for curve in self.curves) <= _MOST_TICKS:
+            return 0.0
         return _BEGINS[self.log_x] * max(int(curve.x[-1]) for curve in self.curves)
 
     @property
@@ -122,14 +122,16 @@ class Panel:
     def limits(self, from_zero: bool) -> tuple[float, float]:
         """Return the range of y that shows all that is drawn."""
         lows, highs = [], []
+        bounded = from_zero or self.log_y
         for curve in self.curves:
             shown = curve.x >= self.begins
             mean, error = (values[shown] for values in curve.mean)
             # What is not settled yet must not decide how much room the rest has.
             settled = self.groups or self.log_x or curve.x[shown] >= _SETTLED * curve.x[-1]
             spread = np.where(settled, ERRORS * np.nan_to_num(error), 0.0)
-            low = np.maximum(mean - spread, _LOWEST * mean) if self.log_y else mean - spread
-            lows.append(low)
+            # Where 0 is the end of the axis, bands may reach below it, but means do not.
+            lowest = _LOWEST * mean if self.log_y else mean
+            lows.append(np.maximum(mean - spread, lowest) if bounded else mean - spread)
             highs.append(mean + spread)
         for line in self.lines:
             heights = line.mean[0][line.x >= self.begins]
@@ -141,9 +143,7 @@ class Panel:
         low, high = low[np.isfinite(low)], high[np.isfinite(high)]
         if not len(low) or not len(high):
             return (0.1, 1.0) if self.log_y else (0.0, 1.0)
-        if from_zero and not self.log_y:
-            low = np.concatenate([curve.mean[0] for curve in self.curves])
-        return _with_margin(float(np.nanmin(low)), float(high.max()), self.log_y, from_zero)
+        return _with_margin(float(low.min()), float(high.max()), self.log_y, from_zero)
 
 
 def _with_margin(low: float, high: float, is_log: bool, from_zero: bool) -> tuple[float, float]:
@@ -187,8 +187,11 @@ def draw_panel(
         for line in panel.lines:
             _draw_line(plot, panel, line, dashes[line.label])
         _draw_ticks(plot, panel)
+    low, high = panel.limits(axes.from_zero)
+    if panel.log_y:
+        plot.set_ylim(low, high)  # before the scale: nothing may be above 0 to find a range of
     plot.set_yscale("log" if panel.log_y else "linear")
-    set_heights(plot, *panel.limits(axes.from_zero))
+    set_heights(plot, low, high)
     plot.set_xlabel(axes.x)
     plot.set_ylabel(textwrap.fill(f"{axes.y} ({measure})" if measure else axes.y, 40))
     dress(plot)
