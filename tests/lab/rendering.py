@@ -7,6 +7,8 @@ from matplotlib.text import Text
 
 _SLACK = 1.0
 """Pixels by which texts may be over an edge, or over each other."""
+_GAP = 4.0
+"""Pixels that must be between the names of ticks."""
 
 
 def faults(figure) -> list[str]:
@@ -22,7 +24,20 @@ def faults(figure) -> list[str]:
         for one, other in combinations(texts, 2)
         if _overlap(boxes[one], boxes[other])
     ]
+    for plot in figure.axes:
+        for axis in (plot.xaxis, plot.yaxis):
+            found += _crowded([text for text in _ticks_in_view(plot, axis) if _is_shown(text)])
     return found + _faults_of_titles(figure)
+
+
+def _crowded(labels) -> list[str]:
+    """Return the names of ticks that are so near to each other that they read as one."""
+    boxes = {label: label.get_window_extent().padded(_GAP / 2) for label in labels}
+    return [
+        f"too near: {_shown(one)} and {_shown(other)}"
+        for one, other in combinations(labels, 2)
+        if _overlap(boxes[one], boxes[other])
+    ]
 
 
 def _faults_of_titles(figure) -> list[str]:
@@ -50,19 +65,27 @@ def _has_path(title: str) -> bool:
     return any(not re.fullmatch(r"[^/\\]*\b\d+/\w+\W*", word) for word in words)
 
 
-def _texts(figure):
+def _ticks_in_view(plot, axis) -> list[Text]:
+    low, high = sorted(axis.get_view_interval())
+    reach = 1e-9 * (high - low)
+    ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()] if plot.axison else []
+    seen = [tick for tick in ticks if low - reach <= tick.get_loc() <= high + reach]
+    return [label for tick in seen for label in (tick.label1, tick.label2)]
+
+
+def _texts(figure) -> list[Text]:
     """Return all texts that are drawn: those of ticks out of view are not."""
-    ticks, drawn = set(), []
+    of_ticks, drawn = set(), []
     for plot in figure.axes:
         for axis in (plot.xaxis, plot.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            reach = 1e-9 * (high - low)
-            for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
-                ticks |= {tick.label1, tick.label2}
-                if plot.axison and low - reach <= tick.get_loc() <= high + reach:
-                    drawn += [tick.label1, tick.label2]
-    others = [text for text in figure.findobj(Text) if text not in ticks and _is_on(text)]
-    return [text for text in (*drawn, *others) if text.get_visible() and text.get_text().strip()]
+            of_ticks |= {text for text in axis.findobj(Text) if text is not axis.label}
+            drawn += _ticks_in_view(plot, axis)
+    others = [text for text in figure.findobj(Text) if text not in of_ticks and _is_on(text)]
+    return [text for text in (*drawn, *others) if _is_shown(text)]
+
+
+def _is_shown(text) -> bool:
+    return text.get_visible() and bool(text.get_text().strip())
 
 
 def _is_on(text) -> bool:

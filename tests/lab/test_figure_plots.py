@@ -117,6 +117,11 @@ def test_an_evaluation_draws_its_difference(evaluations):
 def test_evaluations_are_compared_in_one_figure(evaluations):
     ax = keyhole.plot(*evaluations, labels=["the best", "any"])
     assert names_in(ax)[:2] == ["the best", "any"]
+    one, other = (
+        next(line for line in ax.get_lines() if line.get_label() == label)
+        for label in ("the best", "any")
+    )
+    assert one.get_ydata()[0] < other.get_ydata()[0]
     assert "clopper-pearson" not in names_in(ax)  # it does not bound differences
 
 
