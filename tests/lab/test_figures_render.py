@@ -139,7 +139,10 @@ def figure_of(folder, *, title="A title", labels=("keystone",), panels=1, name="
 @pytest.mark.parametrize("n_curves", [1, 9])
 def test_any_number_of_panels_and_curves_can_be_read(n_panels, n_curves, tmp_path):
     labels = [f"a setting of some length, {n}" for n in range(n_curves)]
-    long = {"title": 60 * "word ", "name": "a panel of which there is more to say than fits a line"}
+    long = {
+        "title": 60 * "word ",
+        "name": "a panel of which there is so much to say that no line holds it all, number",
+    }
     figure = figure_of(tmp_path, labels=labels, panels=n_panels, **long)
     assert faults(figure) == []
     width, height = figure.get_size_inches()
