@@ -18,7 +18,6 @@ from keyhole.cli.terminal import (
     show_table,
     to_json,
 )
-from keyhole.figures.looks import source_name
 from keyhole.files import write_atomically
 from keyhole.lab.figures.curves import Panel, check_figures, save_figure
 from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game, summary
@@ -154,7 +153,7 @@ def play_command(
             has_figure = any(result["average_regret"] is not None for result in results)
             if folder is not None:
                 label = games[0].measure.label
-                title = f"{label}, {games[0].world.n_items} items, {source_name(world)}"
+                title = f"{label}, {games[0].world.n_items} items, {_short(Path(world).name)}"
                 write_atomically(folder / "results.json", to_json(record).encode())
                 write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
                 if has_figure:
@@ -185,6 +184,13 @@ def _learnt(result: dict[str, Any]) -> list[str]:
     n_more = len(result["learnt_ranking"]) - len(first)
     more = f" and {n_more} more" if n_more else ""
     return [f"{result['spec']['ranker']} would now show: {', '.join(map(str, first))}{more}"]
+
+
+def _short(name: str, longest: int = 40) -> str:
+    """Return the name of a file, without its middle if it is too long for a title."""
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest // 2]}…{name[1 - longest // 2 :]}"
 
 
 def _number(value: float | None, error: float | None = None) -> str:

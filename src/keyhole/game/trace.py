@@ -211,10 +211,6 @@ class Trace:
         """Return rounds, mean regret per round, and its standard error over the runs."""
         return self.rounds, *mean_and_error(self.regret / self.rounds)
 
-    def slope(self) -> Slope:
-        """Return the log-log slope of regret; see :func:`log_log_slope`."""
-        return log_log_slope(self.rounds, self.regret)
-
     def plot(
         self,
         ax: Any = None,
@@ -243,3 +239,7 @@ class Trace:
         if not np.isnan(self.regret).any():
             curves = {REGRET: points(self.regret), **curves}
         return CurveDrawing(curves)
+
+    def slope(self) -> Slope:
+        """Return the log-log slope of regret; see :func:`log_log_slope`."""
+        return log_log_slope(self.rounds, self.regret)
