@@ -103,10 +103,10 @@ def _draw_curves(drawings: Sequence[CurveDrawing], ax: Any, *, log_x: bool, log_
     panel = Panel(
         "", [curve._replace(label=label) for label, curve in named], log_x=log_x, log_y=log_y
     )
+    measures = {each.measure for each in drawings}
+    measure = measures.pop() if len(measures) == 1 else ""
     ax = new_axes(*_CURVES_SIZE) if ax is None else ax
-    draw_panel(
-        ax, panel, axes, drawings[0].measure, looks_in([panel]), {}, bars=errors_are_bars([panel])
-    )
+    draw_panel(ax, panel, axes, measure, looks_in([panel]), {}, bars=errors_are_bars([panel]))
     ax.set_xlabel(f"{axes.x}\n{in_words([panel], axes)}", fontsize=9)
     ax.legend(frameon=False, fontsize=9, handlelength=HANDLE_LENGTH)
     return ax
