@@ -30,7 +30,7 @@ def make_values(folder: Path, evaluation: Evaluation) -> Any:
     both = [estimates_of(minus, evaluation.difference, decided_by)]
     hidden += draw_estimates(difference, both, tuple(BOUNDS), looks, zero=True)
     values.set_xlabel("reward per row")
-    difference.set_xlabel("difference of rewards per row; above 0: promote")
+    difference.set_xlabel("difference of rewards per row (deciding bound above 0: promote)")
     for plot, title in ((values, "both policies"), (difference, minus)):
         plot.set_title(wrapped(title, 0.4 * _WIDTH, _PANEL_TITLE), fontsize=_PANEL_TITLE)
     legend = [LegendEntry(*each) for each in zip(*values.get_legend_handles_labels(), strict=True)]
