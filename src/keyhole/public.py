@@ -17,6 +17,7 @@ from keyhole.data import (
     write_bandit_csv,
 )
 from keyhole.errors import KeyholeError
+from keyhole.figures.plots import plot
 from keyhole.game import LetorStream, Log, Trace, best_fixed, play, replay
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.monitoring import check_certificate, classify
@@ -134,6 +135,7 @@ __all__ = [
     "load_policy",
     "measure",
     "play",
+    "plot",
     "policy",
     "ranker",
     "read_bandit",

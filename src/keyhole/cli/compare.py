@@ -19,6 +19,7 @@ from keyhole.cli.terminal import (
     to_json,
 )
 from keyhole.errors import InvalidInput, check_number, shown
+from keyhole.figures.looks import reveal_name, source_name
 from keyhole.files import write_atomically
 from keyhole.lab.compare import (
     Comparison,
@@ -222,7 +223,7 @@ def _write(comparison: Comparison, record: Any, folder: Path) -> None:
     contest, curves = comparison.contest, comparison.curves
     label = contest.measure.label
     what = "lists" if contest.world.n_features else f"{contest.world.n_items} items"
-    title = f"{label}, {what}, {_where(contest)}, {record['sees']}"
+    title = f"{label}, {what}, {_where(contest)}, {reveal_name(record['sees'])}"
     write_atomically(folder / "results.json", to_json(record).encode())
     write_atomically(folder / "curves.csv", curves_csv(curves, comparison.axes))
     save_comparison(
@@ -233,7 +234,7 @@ def _write(comparison: Comparison, record: Any, folder: Path) -> None:
 def _where(contest: Contest) -> str:
     """Return a short name of the world."""
     world = contest.spec.world
-    names = [Path(name).name for name in (world if isinstance(world, list) else [world])]
+    names = [source_name(name) for name in (world if isinstance(world, list) else [world])]
     return ", ".join(names[:2]) + (", …" if len(names) > 2 else "")
 
 

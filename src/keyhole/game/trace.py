@@ -1,5 +1,6 @@
 """What a game leaves behind: curves of score and regret."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -11,6 +12,9 @@ import numpy as np
 from keyhole.contracts import Ranker
 from keyhole.describing import Described, Description
 from keyhole.errors import FloatArray, IntArray, InvalidInput, LibraryMissing, check_integer
+from keyhole.figures.looks import ranker_name
+from keyhole.figures.panels import REGRET, Points, score_axes
+from keyhole.figures.plots import CurveDrawing, plot
 from keyhole.game.log import Log
 from keyhole.game.run_end import RunEnd
 from keyhole.game.trace_files import columns, read_trace, write_table, write_trace
@@ -242,6 +246,35 @@ class Trace(Described):
     def curve(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Return rounds, mean regret per round, and its standard error over the runs."""
         return self.rounds, *mean_and_error(self.regret / self.rounds)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        label: str | None = None,
+        log_x: bool = False,
+        log_y: bool = False,
+    ) -> Any:
+        """Draw regret per round, or the score where regret is not known, and return the axes.
+
+        ``keyhole.plot(a, b)`` draws several; see :func:`~keyhole.figures.plots.plot` for the
+        parameters. Bands are two standard errors over the runs.
+        """
+        labels = None if label is None else [label]
+        return plot(self, ax=ax, labels=labels, log_x=log_x, log_y=log_y)
+
+    def drawing(self, label: str | None = None) -> CurveDrawing:
+        """Return the curves that :meth:`plot` draws, labelled by the ranker if nobody says how."""
+        spec: dict[str, Any] = json.loads(str(self.states[0]["spec"]))
+        shown = ranker_name(spec["name"], spec.get("k")) if label is None else label
+
+        def points(values: FloatArray) -> Points:
+            return Points(shown, self.rounds, mean_and_error(values / self.rounds), spec["name"])
+
+        curves = {score_axes(self.is_loss): points(self.scores)}
+        if not np.isnan(self.regret).any():
+            curves = {REGRET: points(self.regret), **curves}
+        return CurveDrawing(curves, self.measure)
 
     def slope(self) -> Slope:
         """Return the log-log slope of regret; see :func:`log_log_slope`."""

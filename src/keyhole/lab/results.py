@@ -9,23 +9,14 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import FloatArray, IntArray, InvalidInput
+from keyhole.figures.panels import REGRET, Axes
 from keyhole.game.trace import RunMean, Trace, interval_over_runs, mean_and_error
 
+__all__ = ["AT_THE_END", "REGRET", "Axes", "Curve", "curves_csv"]
 
-@dataclass(frozen=True)
-class Axes:
-    """What curves show: labels for a figure, heads for the columns of a table."""
-
-    x: str
-    y: str
-    x_column: str
-    y_column: str
-    better: str = ""
-    from_zero: bool = True
-
-
-REGRET = Axes("round t", "average regret up to t", "round", "average_regret")
-AT_THE_END = Axes("", "average regret", "round", "average_regret", from_zero=False)
+AT_THE_END = Axes(
+    "", "average regret", "round", "average_regret", better="lower is better", from_zero=False
+)
 
 
 @dataclass(frozen=True)
@@ -39,6 +30,8 @@ class Curve:
     label: str
     x: IntArray
     values: FloatArray
+    ranker: str = ""
+    """The ranker that it is of, for figures, where the label does not begin with its name."""
 
     @classmethod
     def of(cls, label: str, trace: Trace) -> "Curve":

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -10,11 +10,10 @@ import numpy as np
 
 import keyhole
 from keyhole.errors import check_choice
+from keyhole.figures.canvas import check_figures, save_both
 from keyhole.files import check_folder, plain, write_atomically
 from keyhole.lab.claims import Verdict, judge
-from keyhole.lab.figures.curves import Panel, check_figures, save_figure
-from keyhole.lab.figures.groups import grouped
-from keyhole.lab.figures.shares import save_shares
+from keyhole.lab.figures.studies import make_study_figure
 from keyhole.lab.inputs import DataMissing
 from keyhole.lab.kinds import Report
 from keyhole.lab.lines import LINES
@@ -95,38 +94,10 @@ def _lines(study: Study, curves: dict[str, Curve]) -> dict[str, Curve]:
 
 def _write(result: Reproduction, lines: dict[str, Curve], folder: Path) -> None:
     study = result.study
-    panels = []
-    for panel in study.panels:
-        drawn = [c for c in study.in_panel(panel.name) if c.label in result.curves]
-        shown = [replace(result.curves[curve.label], label=curve.name) for curve in drawn]
-        groups: tuple[str, ...] = ()
-        if study.is_grouped:
-            groups, shown = grouped(drawn, result.curves)
-        if shown:
-            panels.append(
-                Panel(
-                    panel.title,
-                    shown,
-                    [
-                        replace(lines[s.label], label=s.name)
-                        for s in study.lines
-                        if s.panel == panel.name
-                    ],
-                    panel.first_x,
-                    panel.log_x,
-                    panel.log_y,
-                    groups,
-                    drawn[0].spec.measure,
-                )
-            )
-    measure = study.curves[0].spec.measure
-    axes = study.kind.axes(measure)
+    axes = study.kind.axes(study.curves[0].spec.measure)
     write_atomically(folder / "curves.csv", curves_csv(list(result.curves.values()), axes))
     write_atomically(folder / "verdicts.json", _record(result))
-    if study.relative_to:
-        save_shares(folder, study.key, study.title, panels, study.relative_to, axes)
-    else:
-        save_figure(folder, study.key, study.title, panels, axes, measure)
+    save_both(make_study_figure(folder, study, result.curves, lines), folder, study.key)
 
 
 def _record(result: Reproduction) -> bytes:

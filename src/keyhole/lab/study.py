@@ -1,7 +1,7 @@
 """Studies as data: a folder with study.toml (what to play) and expected.toml (what must hold)."""
 
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ from keyhole.lab.kinds import KINDS, Kind, Spec
 
 _TOP_FIELDS = (
     "kind", "title", "paper", "about", "curve", "line", "panel", "group", "quick", "relative_to",
+    "names",
 )  # fmt: skip
 _GROUP_FIELDS = ("name", "panel", "quick")
 _ALL_GROUPS = "groups"
-_PANEL_FIELDS = ("name", "title", "from", "log_x", "log_y")
+_PANEL_FIELDS = ("name", "title", "from", "log_x", "log_y", "scale")
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class PanelSpec:
     first_x: int
     log_x: bool
     log_y: bool
+    scale: str
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Study:
     """Why curves that claims may name are not played, by label."""
     relative_to: str = ""
     """The name of the curves whose values are the unit of the figure, if it has one."""
+    names: dict[str, str] = field(default_factory=dict)
+    """What a figure calls groups, where it is not their own name."""
 
     @property
     def is_grouped(self) -> bool:
@@ -159,6 +163,7 @@ def read_study(folder: Path, *, quick: bool = False) -> Study:
         ),
         left_out,
         content.get("relative_to", ""),
+        content.get("names", {}),
     )
 
 
@@ -225,8 +230,8 @@ def _claim_over(claim: dict[str, Any]) -> list[dict[str, Any]]:
 def _in_group(claim: dict[str, Any], group: str) -> dict[str, Any]:
     """Return a claim, or what --quick changes in it, about the curves of a group."""
     own = dict(claim)
-    for field in {"text", "curve"} & own.keys():
-        own[field] = f"{group}: {own[field]}"
+    for name in {"text", "curve"} & own.keys():
+        own[name] = f"{group}: {own[name]}"
     if "curves" in own:
         own["curves"] = [f"{group}: {label}" for label in own["curves"]]
     if isinstance(own.get("quick"), dict):
@@ -286,4 +291,5 @@ def _panel(entry: dict[str, Any], kind: str, where: str) -> PanelSpec:
         entry.get("from", 1),
         entry.get("log_x", False),
         entry.get("log_y", False),
+        entry.get("scale", ""),
     )

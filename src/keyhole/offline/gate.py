@@ -1,5 +1,6 @@
 """The gate: promote a policy only if a lower confidence bound says that it beats the baseline."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,8 @@ from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.log import BanditLog, check_rewards_differ
 from keyhole.errors import InvalidInput, check_choice, check_seed
+from keyhole.figures.estimates import Estimated, Estimates
+from keyhole.figures.plots import EstimatesDrawing, plot
 from keyhole.limits import check_memory
 from keyhole.offline.bounds import (
     BOUNDS,
@@ -91,6 +94,24 @@ class Evaluation:
         bound = self.lower_bound
         return "promote" if bound is not None and bound > 0.0 else "keep"
 
+    def plot(self, ax: Any = None, *, label: str | None = None) -> Any:
+        """Draw the difference of both policies with its lower bounds, and return the axes.
+
+        ``keyhole.plot(a, b)`` draws several; see :func:`~keyhole.figures.plots.plot` for the
+        parameters. Above 0 the policy is better; the deciding bound is the end of a line.
+        """
+        return plot(self, ax=ax, labels=None if label is None else [label])
+
+    def drawing(self, label: str | None = None) -> EstimatesDrawing:
+        """Return what :meth:`plot` draws, labelled by both policies if nobody says how."""
+        shown = f"{self.policy.name} minus {self.baseline.name}" if label is None else label
+        caption = (
+            f"above 0: better than the baseline; lines go down to the {self.decided_by} bound, "
+            f"which decides\nmarks: one-sided {self.confidence:.0%} lower bounds"
+        )
+        estimates = estimates_of(shown, self.difference, self.decided_by)
+        return EstimatesDrawing(estimates, tuple(BOUNDS), caption)
+
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain data."""
         return {
@@ -111,6 +132,16 @@ class Evaluation:
             "notes": list(self.notes),
             "warnings": list(self.warnings),
         }
+
+
+def estimates_of(label: str, lines: Mapping[str, Line], decided_by: str) -> Estimates:
+    """Return estimates with their bounds as they are drawn, down to the bound that decides."""
+    rows = {}
+    for name, line in lines.items():
+        bounds = {key: bound.value for key, bound in line.bounds.items()}
+        known = {key: value for key, value in bounds.items() if value is not None}
+        rows[name] = Estimated(line.estimate.value, bounds[decided_by], known)
+    return Estimates(label, rows)
 
 
 def best_fixed_action(log: BanditLog) -> int:

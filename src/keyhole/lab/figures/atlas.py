@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keyhole.figures.canvas import LegendEntry, frame, new_figure, save_both
 from keyhole.lab.atlas import Atlas, Entry, grades_in_words
-from keyhole.lab.figures.canvas import new_figure, save_both
 
 
 class _Look(NamedTuple):
@@ -25,6 +25,7 @@ _CLASSES = {
     "hopeless": _Look("#A8361B", "T", "no ranker can learn it", ink="white"),
     "unknown": _Look("#D9D9D9", "?", "not known"),
 }
+_TITLE = "What the top k of m items can teach: regret of the best algorithm"
 _BY_RULE = "o"
 _WIDTH, _HEIGHT = 0.44, 0.27
 _WIDEST = 16.0
@@ -33,22 +34,26 @@ _GAP = 0.35
 
 def save_atlas(folder: Path, atlas: Atlas) -> None:
     """Draw the atlas as PNG and SVG."""
+    save_both(make_atlas(folder, atlas), folder, "atlas")
+
+
+def make_atlas(folder: Path, atlas: Atlas) -> Any:
+    """Return the figure that :func:`save_atlas` writes."""
     grades = sorted({entry.grades for entry in atlas.entries})
     measures = list(dict.fromkeys(entry.measure for entry in atlas.entries))
     items = sorted({entry.items for entry in atlas.entries})
     left, width = _places(items)
     beside = len(grades) * width * _WIDTH <= _WIDEST
     n_columns, n_rows = (len(grades), 1) if beside else (1, len(grades))
-    size = (_WIDTH * width * n_columns + 1.6, (_HEIGHT * len(measures) + 1.0) * n_rows + 1.0)
+    size = (_WIDTH * width * n_columns + 1.6, (_HEIGHT * len(measures) + 1.0) * n_rows)
     figure = new_figure(folder, max(size[0], 6.4), size[1])
-    figure.suptitle("What the top k of m items can teach: regret of the best algorithm")
     for index, number in enumerate(grades):
         plot = figure.add_subplot(n_rows, n_columns, index + 1)
         shown = [entry for entry in atlas.entries if entry.grades == number]
         _draw(plot, shown, measures, left, width)
         plot.set_title(grades_in_words(number), fontsize=10.5, pad=33)
-    _legend(figure, atlas)
-    save_both(figure, folder, "atlas")
+    frame(figure, _TITLE, "a larger rate is harder to learn", _legend(atlas))
+    return figure
 
 
 def _places(items: Sequence[int]) -> tuple[dict[int, float], float]:
@@ -93,7 +98,7 @@ def _draw(
     plot.spines[:].set_visible(False)
 
 
-def _legend(figure: Any, atlas: Atlas) -> None:
+def _legend(atlas: Atlas) -> list[LegendEntry]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -111,4 +116,4 @@ def _legend(figure: Any, atlas: Atlas) -> None:
             "linestyle": "none",
         }
         handles.append(Line2D([], [], **dot, label="by rule; without a dot, by enumeration"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+    return [LegendEntry(handle, handle.get_label()) for handle in handles]

@@ -1,21 +1,32 @@
-"""Curves of single points that are measured on several things, drawn side by side."""
+"""Curves of single points that are measured on several things, as figures and tables."""
 
-import textwrap
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from keyhole.errors import FloatArray
 from keyhole.lab.results import Curve
 from keyhole.lab.study import CurveSpec, Study
 
-_WIDTH = 0.7
-_LONGEST = 16
-"""Letters of a line of a group's name."""
+
+@dataclass(frozen=True)
+class GroupCurve(Curve):
+    """Values by run and group; those that were not played are NaN."""
+
+    @property
+    def mean(self) -> tuple[FloatArray, FloatArray]:
+        counts = np.sum(~np.isnan(self.values), axis=0)
+        mean, error = np.full((2, len(counts)), np.nan)
+        known, several = counts > 0, counts > 1
+        mean[known] = np.nanmean(self.values[:, known], axis=0)
+        spread = np.nanstd(self.values[:, several], axis=0, ddof=1)
+        error[several] = spread / np.sqrt(counts[several])
+        return mean, error
 
 
 def grouped(
-    specs: Sequence[CurveSpec], curves: dict[str, Curve]
+    specs: Sequence[CurveSpec], curves: Mapping[str, Curve]
 ) -> tuple[tuple[str, ...], list[Curve]]:
     """Return the groups in their order, and one curve per name with a point for each group.
 
@@ -23,7 +34,7 @@ def grouped(
     """
     played = [spec for spec in specs if spec.label in curves]
     groups = tuple(dict.fromkeys(spec.group for spec in played))
-    joined = []
+    joined: list[Curve] = []
     for name in dict.fromkeys(spec.name for spec in played):
         own = {spec.group: curves[spec.label].values[:, 0] for spec in played if spec.name == name}
         n_runs = max(len(values) for values in own.values())
@@ -31,30 +42,9 @@ def grouped(
         for column, group in enumerate(groups):
             if group in own:
                 table[: len(own[group]), column] = own[group]
-        joined.append(Curve(name, np.arange(len(groups)), table))
+        ranker = next(spec.spec.ranker for spec in played if spec.name == name)
+        joined.append(GroupCurve(name, np.arange(len(groups)), table, ranker))
     return groups, joined
-
-
-def draw_groups(
-    plot: Any, groups: Sequence[str], curves: Sequence[Curve], colours: Sequence[str]
-) -> None:
-    """Draw a point with two standard errors for each curve, side by side in each group."""
-    step = _WIDTH / max(1, len(curves))
-    for number, (curve, colour) in enumerate(zip(curves, colours, strict=True)):
-        shift = step * (number - (len(curves) - 1) / 2)
-        counts = np.sum(~np.isnan(curve.values), axis=0)
-        known = counts > 0
-        mean = np.nanmean(curve.values[:, known], axis=0)
-        spread = np.nanstd(curve.values[:, known], axis=0, ddof=1) if counts.max() > 1 else 0 * mean
-        error = 2.0 * spread / np.sqrt(counts[known])
-        plot.errorbar(
-            curve.x[known] + shift, mean, yerr=error, fmt="o", markersize=5, capsize=3,
-            color=colour, label=curve.label,
-        )  # fmt: skip
-    # A long name goes on below its hyphens and words: else it would run into its neighbours.
-    names = [textwrap.fill(group, _LONGEST, break_on_hyphens=False) for group in groups]
-    plot.set_xticks(range(len(groups)), [name.replace("-", "-\n") for name in names])
-    plot.set_xlim(-0.5, len(groups) - 0.5)
 
 
 def table_of(study: Study, curves: dict[str, Curve], panel: str) -> list[list[str]]:

@@ -33,6 +33,11 @@ class Spec(Protocol):
         ...
 
     @property
+    def ranker(self) -> str:
+        """The ranker that plays, by its name, which gives a curve its colour; none if empty."""
+        ...
+
+    @property
     def work(self) -> int:
         """How much there is to do, in the unit of :data:`Report`."""
         ...

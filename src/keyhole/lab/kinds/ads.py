@@ -66,6 +66,11 @@ class AdSpec(Description):
         return METRICS[self.metric]
 
     @property
+    def ranker(self) -> str:
+        """No ranker of the table: colours follow the labels."""
+        return ""
+
+    @property
     def work(self) -> int:
         """Number of runs."""
         return self.runs
@@ -138,4 +143,5 @@ def play_ads(label: str, spec: AdSpec, report: Callable[[int], None] | None = No
 
 def ad_axes(measure: str) -> Axes:
     """Return the axes of what is measured on several sets."""
-    return Axes("", "mean over the runs", "point", "value", "", from_zero=False)
+    better = "" if measure == METRICS["positive"] else "higher is better"
+    return Axes("", "mean over the runs", "point", "value", better, from_zero=False)

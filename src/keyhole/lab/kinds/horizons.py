@@ -17,7 +17,7 @@ HORIZONS = Axes(
     "regret per round of games of T rounds",
     "horizon",
     "average_regret",
-    "every point has games of its own; a rate of T^a is a line of slope a - 1",
+    "lower is better; every point has games of its own; a rate of T^a is a line of slope a - 1",
 )
 
 
@@ -59,6 +59,11 @@ class HorizonsSpec(Description):
     def measure(self) -> str:
         """What rankings are judged by."""
         return self.game.measure
+
+    @property
+    def ranker(self) -> str:
+        """The ranker that plays."""
+        return self.game.ranker
 
     @property
     def work(self) -> int:

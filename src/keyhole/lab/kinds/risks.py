@@ -67,6 +67,11 @@ class RiskSpec(Description):
         return "surrogate loss"
 
     @property
+    def ranker(self) -> str:
+        """No ranker of the table: colours follow the labels."""
+        return ""
+
+    @property
     def work(self) -> int:
         """Number of rankers to learn."""
         return len(self.points) * self.runs

@@ -20,7 +20,7 @@ SIDES = Axes(
     "regret per round up to t",
     "round",
     "average_regret",
-    "each curve is the mean over the two sides of a pair",
+    "lower is better; each curve is the mean over the two sides of a pair",
 )
 _WORLD = "hopeless"
 
@@ -50,6 +50,11 @@ class SidesSpec(Description):
     def measure(self) -> str:
         """What rankings are judged by."""
         return self.game.measure
+
+    @property
+    def ranker(self) -> str:
+        """The ranker that plays."""
+        return self.game.ranker
 
     @property
     def work(self) -> int:
