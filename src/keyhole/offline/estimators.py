@@ -42,6 +42,11 @@ class Estimate:
         n_rows = len(self.contributions)
         return float(self.contributions.std(ddof=1)) / math.sqrt(n_rows) if n_rows > 1 else math.nan
 
+    def negated(self) -> "Estimate":
+        """Return the estimate of what is lost: every contribution with its sign changed."""
+        span = None if self.range is None else (-self.range[1], -self.range[0])
+        return Estimate(self.name, -self.contributions, self.bias, span)
+
     def minus(self, other: "Estimate") -> "Estimate":
         """Return the estimated difference, row by row, which takes out what both share."""
         kinds = {self.bias, other.bias}

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.log import BanditLog, check_rewards_differ
+from keyhole.data.bandit.seen import Overlap
 from keyhole.errors import InvalidInput, check_choice, check_seed
 from keyhole.limits import check_memory
 from keyhole.offline.bounds import (
@@ -26,6 +27,8 @@ from keyhole.offline.estimators import (
     estimate_all,
     importance_weighted,
 )
+from keyhole.offline.intervals import Interval, intervals
+from keyhole.offline.overlap import training_overlap, training_remarks, unseen_remarks
 from keyhole.offline.rewards import predict_rewards
 from keyhole.offline.target import HasProbabilities, Target, logged_target, target_of
 from keyhole.policies import Always, Uniform
@@ -41,10 +44,20 @@ PolicyLike = HasProbabilities | ArrayLike | str
 
 @dataclass(frozen=True)
 class Line:
-    """One estimate with all its lower bounds."""
+    """One estimate with all its lower bounds, and its intervals by the names of the bounds."""
 
     estimate: Estimate
     bounds: dict[str, Bound]
+    intervals: dict[str, Interval]
+
+    @classmethod
+    def of(cls, estimate: Estimate, confidence: float, **options: Any) -> "Line":
+        """Return an estimate with all its bounds; options as in :func:`lower_bounds`."""
+        return cls(
+            estimate,
+            lower_bounds(estimate, confidence, **options),
+            intervals(estimate, confidence, **options),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the line as plain data."""
@@ -55,6 +68,7 @@ class Line:
             "why_not": {
                 name: bound.why_not for name, bound in self.bounds.items() if bound.value is None
             },
+            "intervals": {name: found.ends for name, found in self.intervals.items()},
         }
 
 
@@ -65,6 +79,20 @@ class Judged:
     name: str
     lines: dict[str, Line]
     diagnostics: Diagnostics
+    overlap: Overlap | None = None
+    """How many rows it was trained on; None where it does not say."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        overlap = self.overlap
+        return {
+            "name": self.name,
+            "estimates": {name: line.as_dict() for name, line in self.lines.items()},
+            "diagnostics": vars(self.diagnostics),
+            "training_rows": None
+            if overlap is None
+            else {**vars(overlap), "share": overlap.share, "is_known": overlap.is_known},
+        }
 
 
 @dataclass(frozen=True)
@@ -86,6 +114,12 @@ class Evaluation:
         return self.difference[DECISIVE].bounds[self.decided_by].value
 
     @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """The two-sided interval of the importance-weighted difference, beside that bound."""
+        found = self.difference[DECISIVE].intervals[self.decided_by]
+        return found.low, found.high
+
+    @property
     def verdict(self) -> str:
         """``promote`` if the deciding bound on the difference is above 0, else ``keep``."""
         bound = self.lower_bound
@@ -97,16 +131,11 @@ class Evaluation:
             "verdict": self.verdict,
             "decided_by": self.decided_by,
             "lower_bound": self.lower_bound,
+            "interval": list(self.interval),
             "confidence": self.confidence,
             "rows": self.n_rows,
-            **{
-                role: {
-                    "name": judged.name,
-                    "estimates": {name: line.as_dict() for name, line in judged.lines.items()},
-                    "diagnostics": vars(judged.diagnostics),
-                }
-                for role, judged in (("policy", self.policy), ("baseline", self.baseline))
-            },
+            "policy": self.policy.as_dict(),
+            "baseline": self.baseline.as_dict(),
             "difference": {name: line.as_dict() for name, line in self.difference.items()},
             "notes": list(self.notes),
             "warnings": list(self.warnings),
@@ -143,6 +172,7 @@ def evaluate(
     clip: float | None = None,
     predictions: ArrayLike | None = None,
     names: tuple[str, str] | None = None,
+    allow_training_rows: bool = False,
     seed: int = 0,
 ) -> Evaluation:
     """Compare a policy with a baseline on a log, and say whether to promote it.
@@ -154,7 +184,9 @@ def evaluate(
     Parameters
     ----------
     log
-        Must not be what either policy was trained on.
+        Must not be what either policy was trained on: a policy that knows its training rows is
+        refused where more than one in a hundred of the log's are among them, beyond what chance
+        explains.
     policy, baseline
         Something with a method ``probabilities``, or its result on this log, or ``uniform``,
         ``logged`` (the policy that wrote the log) or ``best-fixed`` (one action for everyone).
@@ -173,6 +205,8 @@ def evaluate(
         cross-fitted ridge regression per action.
     names
         What to call policy and baseline.
+    allow_training_rows
+        Judge a policy on its own training rows too, with a warning.
     seed
         Halves the log for ``best-fixed``, deals the folds of the regression, draws the bootstrap.
 
@@ -199,7 +233,7 @@ def evaluate(
             f"`bound` must bound a difference of two policies, which {bound} does not."
         )
     shown = names or (_name_of(policy, "policy"), _name_of(baseline, "baseline"))
-    notes: list[str] = []
+    overlaps, notes, remarks = _trained_on(log, (policy, baseline), shown, allow_training_rows)
     if _is_best(policy) or _is_best(baseline):
         chosen, kept = _halves(log, seed)
         best = best_fixed_action(log.rows(chosen))
@@ -223,17 +257,17 @@ def evaluate(
         for t in targets
     ]
     judged = [
-        _judge(log, name, target, found, confidence, seed)
-        for name, target, found in zip(shown, targets, estimates, strict=True)
+        Judged(name, _lines(log, target, found, confidence, seed), diagnose(log, target), overlap)
+        for name, target, found, overlap in zip(shown, targets, estimates, overlaps, strict=True)
     ]
-    difference = {}
-    for name in ESTIMATORS:
-        estimate = estimates[0][name].minus(estimates[1][name])
-        bounds = lower_bounds(
-            estimate, confidence, trials="it is not for differences of two policies", seed=seed
+    no_trials = "it is not for differences of two policies"
+    difference = {
+        name: Line.of(
+            estimates[0][name].minus(estimates[1][name]), confidence, trials=no_trials, seed=seed
         )
-        difference[name] = Line(estimate, bounds)
-    warnings = [w for each in judged for w in each.diagnostics.warnings(each.name)]
+        for name in ESTIMATORS
+    }
+    warnings = remarks + [w for each in judged for w in each.diagnostics.warnings(each.name)]
     decisive = difference[DECISIVE].bounds[bound]
     if decisive.value is None:
         warnings.append(
@@ -278,24 +312,32 @@ def _target(log: BanditLog, policy: PolicyLike, floor: float | None) -> Target:
     return target_of(log, Uniform(log.n_actions), floor=floor)
 
 
-def _judge(
-    log: BanditLog,
-    name: str,
-    target: Target,
-    estimates: dict[str, Estimate],
-    confidence: float,
-    seed: int,
-) -> Judged:
+def _lines(
+    log: BanditLog, target: Target, estimates: dict[str, Estimate], confidence: float, seed: int
+) -> dict[str, Line]:
+    """Return every estimate of one policy with all its bounds."""
     trials: tuple[int, int] | str
     try:
         trials = binomial_trials(log, target)
     except InvalidInput as error:
         trials = str(error)
-    lines = {}
-    for each, estimate in estimates.items():
-        if each == DECISIVE:
-            bounds = lower_bounds(estimate, confidence, trials=trials, seed=seed)
-        else:
-            bounds = lower_bounds(estimate, confidence, seed=seed)
-        lines[each] = Line(estimate, bounds)
-    return Judged(name, lines, diagnose(log, target))
+    return {
+        name: Line.of(
+            estimate, confidence, seed=seed, **({"trials": trials} if name == DECISIVE else {})
+        )
+        for name, estimate in estimates.items()
+    }
+
+
+def _trained_on(
+    log: BanditLog, policies: tuple[PolicyLike, ...], names: tuple[str, str], allowed: bool
+) -> tuple[list[Overlap | None], list[str], list[str]]:
+    """Return what policies share with a log, notes and warnings; raise where that is too much."""
+    overlaps, notes, warnings = [], [], []
+    for name, policy in zip(names, policies, strict=True):
+        overlap = training_overlap(log, policy)
+        more, graver = training_remarks(name, policy, overlap, allowed=allowed)
+        overlaps.append(overlap)
+        notes += more + unseen_remarks(log, name, policy)
+        warnings += graver
+    return overlaps, notes, warnings
