@@ -1,5 +1,6 @@
 """Two-sided confidence intervals: half of what may go wrong on either side of a lower bound."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +32,7 @@ def interval(name: str, estimate: Estimate, confidence: float = 0.95, **options:
     name
         One of ``BOUNDS``. The upper end is the lower bound of the rows with their signs changed, so
         it holds where the lower bound holds; bounds that need a largest contribution for it take
-        that of the estimate's range.
+        that of the estimate's range. No end is beyond what rewards can be worth in the mean.
     options
         Those of :func:`~keyhole.offline.bounds.lower_bound`.
 
@@ -49,9 +50,12 @@ def interval(name: str, estimate: Estimate, confidence: float = 0.95, **options:
     if below.value is None:
         return Interval(name, None, None, below.why_not)
     if estimate.bias == "down":
-        return Interval(name, below.value, None, "the estimate is too low for certain")
-    asked = Question(estimate, half, **options).mirrored()
-    return Interval(name, below.value, row.mirror - row.compute(asked))
+        return Interval(
+            name, below.value, None, "the estimate may be too low, by nobody knows what"
+        )
+    above = row.mirror - row.compute(Question(estimate, half, **options).mirrored())
+    least, most = estimate.value_range or (-math.inf, math.inf)
+    return Interval(name, max(below.value, least), min(above, most))
 
 
 def intervals(estimate: Estimate, confidence: float = 0.95, **options: Any) -> dict[str, Interval]:
