@@ -1,5 +1,6 @@
 """A policy from a log in one call: the penalty chosen by cross-validation, then all rows fitted."""
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,17 @@ from keyhole.errors import IntArray, InvalidInput, check_choice, check_integer, 
 from keyhole.kernels.draw import Draw, uniforms
 from keyhole.policies.base import Policy, Scorer
 from keyhole.policies.judging import mean_auc, mean_likelihood
+from keyhole.policies.linear import LinearScorer
 from keyhole.policies.pairs import POLICY_STREAM
-from keyhole.policies.tables import policy as named_policy
+from keyhole.policies.tables import POLICIES
 from keyhole.policies.training import fit_classifiers, fit_forests, fit_rankers
 
 FOLD_USE = 3
 """Draws of pairs, samples and reservoirs have lower numbers."""
+
+
+_NOT_SET = ("l2", "seed", "n_actions")
+"""What the log says, or who trains, by another name."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,12 @@ class ModelRow:
     penalties: tuple[float, ...] = ()
     judge: Callable[[Scorer, BanditLog], float] = mean_likelihood
     judged_by: str = ""
+
+    @property
+    def settings(self) -> list[str]:
+        """What else can be set when it is fitted."""
+        given = inspect.signature(self.fit).parameters.values()
+        return [p.name for p in given if p.kind is p.KEYWORD_ONLY and p.name not in _NOT_SET]
 
 
 # The strongest penalties come first: of equals the first is taken.
@@ -104,6 +116,13 @@ def train_policy(
     """
     row = MODELS[check_choice(model, "A model", MODELS)]
     seed = check_seed(seed)
+    for name in settings:
+        check_choice(name, f"A setting of {model}", row.settings)
+    options = dict(policy_options or {})
+    # What cannot be made of scores is not made of these either, and they cost nothing.
+    POLICIES.make(
+        policy, scorer=LinearScorer(np.zeros((log.n_actions, 0)), [0.0] * log.n_actions), **options
+    )
     settings = {"no_click": "never", **settings, "seed": seed}
     told = progress or (lambda _: None)
     grid = tuple(row.penalties if penalties is None else penalties)
@@ -118,8 +137,7 @@ def train_policy(
         chosen["l2"] = max(scores, key=lambda penalty: scores[penalty])
     scorer = row.fit(log, **chosen, **settings)
     told(1)
-    made = named_policy(policy, scorer=scorer, **(policy_options or {}))
-    return Trained(made, chosen.get("l2"), scores)
+    return Trained(POLICIES.make(policy, scorer=scorer, **options), chosen.get("l2"), scores)
 
 
 def n_fits(model: str, penalties: Sequence[float] | None, n_folds: int) -> int:
