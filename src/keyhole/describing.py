@@ -6,6 +6,7 @@ cut, laid out and escaped is decided here, once.
 """
 
 import html
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
@@ -15,7 +16,7 @@ import numpy as np
 
 _LONGEST_LINE = 100
 _LONGEST_TITLE = 160
-_LONGEST_VALUE = 80
+_LONGEST_VALUE = 240
 _MOST_ROWS = 12
 _MOST_VALUES = 8
 """Values that are written in full; of more than these, only the first few are."""
@@ -149,21 +150,31 @@ def short(value: Any, depth: int = _DEEPEST) -> str:
     Examples
     --------
     >>> short([1, 2]), short(list("abcdefghijk")), short(np.zeros((40, 3)))
-    ('[1, 2]', "['a', 'b', 'c', … 11 in all]", '<40 by 3 numbers>')
+    ('[1, 2]', "['a', 'b', 'c', … 11 in all]", '<40 by 3 values>')
     """
-    is_array = isinstance(value, np.ndarray) and value.ndim > 0
-    if is_array and value.ndim > 1 and value.size > _MOST_VALUES:
-        return f"<{' by '.join(map(str, value.shape))} numbers>"
+    is_list = isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    shape = _shape(value) if is_list else ()
+    if len(shape) > 1 and math.prod(shape) > _MOST_VALUES:
+        return f"<{' by '.join(map(str, shape))} values>"
+    if (is_list or isinstance(value, Mapping)) and not depth:
+        return f"<{len(value)} values>"
     if isinstance(value, Mapping):
-        pairs = (f"{short(name, 0)}: {short(each, 0)}" for name, each in value.items())
+        pairs = (f"{short(name, 0)}: {short(each, depth - 1)}" for name, each in value.items())
         return f"{{{_first_few(pairs, len(value))}}}"
-    if is_array or isinstance(value, list | tuple):
-        within = (short(each, depth - 1) for each in value)
-        return f"[{_first_few(within, len(value))}]" if depth else f"<{len(value)} values>"
+    if is_list:
+        return f"[{_first_few((short(each, depth - 1) for each in value), len(value))}]"
     try:
         return on_one_line(repr(value.item() if isinstance(value, np.generic) else value))
     except Exception:  # a number of too many digits, or whatever a class of theirs raises
         return f"<{type(value).__name__}>"
+
+
+def _shape(values: Any) -> tuple[int, ...]:
+    """Return the shape of an array, or of lists in a list as their first one tells it."""
+    if isinstance(values, np.ndarray):
+        return values.shape
+    first = values[0] if values else None
+    return (len(values), len(first)) if isinstance(first, list | tuple) else (len(values),)
 
 
 def _first_few(parts: Iterable[str], n_parts: int) -> str:

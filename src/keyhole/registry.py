@@ -1,10 +1,10 @@
 """Names to things, things to specs and back.
 
 Whatever a table of the package holds (rankers, measures, reveals, worlds, surrogates, policies)
-is :class:`Described`: it remembers the settings it was made with, shows the call that makes it,
-and gives a plain mapping, its ``spec``, of which an equal one is made. A :class:`Table` makes it,
-of a name or of a spec; a name may also be that of an installed package's entry point, or
-``module:Class`` or ``file.py:Class`` for a class of a user's own.
+is :class:`Described`: it remembers the settings it was made with, shows the call that makes it
+(:mod:`keyhole.describing`), and gives a plain mapping, its ``spec``, of which an equal one is made.
+A :class:`Table` makes it, of a name or of a spec; a name may also be that of an installed package's
+entry point, or ``module:Class`` or ``file.py:Class`` for a class of a user's own.
 """
 
 import copy
@@ -23,6 +23,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from keyhole import describing
+from keyhole.describing import Description, short
 from keyhole.errors import InvalidInput, check_choice, shown
 from keyhole.version import __version__
 
@@ -46,7 +48,7 @@ def no_new_code() -> Iterator[None]:
         _may_import.reset(before)
 
 
-class Described:
+class Described(describing.Described):
     """Something made of settings, which it remembers."""
 
     shared_settings: ClassVar[Mapping[str, Any]] = {}
@@ -83,14 +85,23 @@ class Described:
         settings = {name: _plain_setting(value) for name, value in self.settings.items()}
         return {"name": registered_name(type(self)), "version": __version__, **settings}
 
-    def __repr__(self) -> str:
+    @property
+    def call(self) -> str:
+        """The call that makes it, with the settings that differ from their defaults.
+
+        What is long among them is only named.
+        """
         defaults = all_settings(type(self))
         given = [
-            f"{name}={value if isinstance(value, Described) else _plain_setting(value)!r}"
+            f"{name}={_short_setting(value)}"
             for name, value in self.settings.items()
-            if value is not defaults[name] and repr(value) != repr(defaults[name])
+            if value is not defaults[name]
+            and _short_setting(value) != _short_setting(defaults[name])
         ]
         return f"{type(self).__name__}({', '.join(given)})"
+
+    def _described(self) -> Description:
+        return Description(self.call)
 
     def fresh(self, **changed: Any) -> Self:
         """Return another one with the same settings, those named here excepted."""
@@ -136,6 +147,11 @@ def check_options(cls: type, options: Mapping[str, Any]) -> dict[str, Any]:
     return known
 
 
+def _short_setting(value: Any) -> str:
+    """Return a setting as it stands in a call."""
+    return value.call if isinstance(value, Described) else short(value)
+
+
 class _Foreign(str):
     """How a setting shows itself that is no plain data."""
 
@@ -161,7 +177,7 @@ def registered_name(cls: type) -> str:
     return own or f"{cls.__module__}:{cls.__qualname__}"
 
 
-class Table(Mapping[str, type[T]], Generic[T]):
+class Table(describing.Described, Mapping[str, type[T]], Generic[T]):
     """The rows of one kind by name, and how any of them is made.
 
     Parameters
@@ -179,6 +195,12 @@ class Table(Mapping[str, type[T]], Generic[T]):
         self.noun, self.base, self._rows = noun, base, dict(rows)
         for name, cls in self._rows.items():
             cls.row_name = name  # type: ignore[attr-defined]
+
+    def _described(self) -> Description:
+        names, per_line = list(self._rows), 8
+        lines = [", ".join(names[i : i + per_line]) for i in range(0, len(names), per_line)]
+        rows = [("names" if not number else "", line) for number, line in enumerate(lines)]
+        return Description(f"Table of {len(names)} {self._plural}", rows)
 
     def __getitem__(self, name: str) -> type[T]:
         return self._rows[name]
@@ -245,9 +267,12 @@ class Table(Mapping[str, type[T]], Generic[T]):
         """Return what installed packages add to the rows, by name."""
         return {point.name: self._loaded(point) for point in self._entry_points()}
 
+    @property
+    def _plural(self) -> str:
+        return f"{self.noun[:-1]}ies" if self.noun.endswith("y") else f"{self.noun}s"
+
     def _entry_points(self) -> Iterable[Any]:
-        plural = f"{self.noun[:-1]}ies" if self.noun.endswith("y") else f"{self.noun}s"
-        return entry_points(group=f"keyhole.{plural}")
+        return entry_points(group=f"keyhole.{self._plural}")
 
     def _installed(self, name: str) -> Any:
         added = {point.name: point for point in self._entry_points()}

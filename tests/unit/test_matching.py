@@ -122,3 +122,28 @@ def test_actions_go_by_their_names():
     fewer = log_of(SYSTEMS, actions=["tea", "cake"])
     with pytest.raises(InvalidInput, match="every action of the policy, got none called 'milk'"):
         target_of(fewer, policy)
+
+
+def test_everything_shows_itself_in_a_few_lines(policy):
+    log = log_of(SYSTEMS, seed=7, times=np.arange(300), groups=np.arange(300) // 2)
+    verdict = evaluate(log, policy)
+    shown = {
+        "log": log,
+        "policy": policy,
+        "scorer": policy.scorer,
+        "rows": policy.seen_rows,
+        "target": target_of(log, policy),
+        "evaluation": verdict,
+        "judged": verdict.policy,
+        "line": verdict.difference["importance-weighted"],
+        "estimate": verdict.difference["importance-weighted"].estimate,
+    }
+    for name, thing in shown.items():
+        lines = repr(thing).splitlines()
+        assert len(lines) <= 13, name
+        assert max(len(line) for line in lines) <= 100, (name, lines)
+        assert "array" not in repr(thing), name
+        assert thing._repr_html_().startswith('<div class="keyhole">'), name
+    assert repr(log).splitlines()[0] == "BanditLog of 300 rows"
+    assert "trained on" in repr(policy)
+    assert repr(verdict).startswith("keep: Softmax against logged on 300 rows")

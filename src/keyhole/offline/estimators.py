@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.log import BanditLog
+from keyhole.describing import Described, Description
 from keyhole.errors import FloatArray, InvalidInput, check_number
 from keyhole.offline.target import Target
 
@@ -18,8 +19,8 @@ Bias = Literal["none", "down", "vanishing", "unknown"]
 Range = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Described):
     """An estimate as the mean of one contribution per row.
 
     ``range`` holds every value that a contribution could have had, if contributions are
@@ -33,6 +34,14 @@ class Estimate:
     bias: Bias
     range: Range | None = None
     value_range: Range | None = None
+
+    def _described(self) -> Description:
+        return Description(f"{self.name} {self.told} of {len(self.contributions):,} rows")
+
+    @property
+    def told(self) -> str:
+        """The estimate and its error, in short."""
+        return f"{self.value:.5g} ± {self.error:.2g}"
 
     @property
     def value(self) -> float:

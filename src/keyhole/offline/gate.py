@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.log import BanditLog, check_rewards_differ
 from keyhole.data.bandit.seen import Overlap
+from keyhole.describing import Described, Description
 from keyhole.errors import InvalidInput, check_choice, check_seed
 from keyhole.limits import check_memory
 from keyhole.offline.bounds import (
@@ -42,13 +43,35 @@ PolicyLike = HasProbabilities | ArrayLike | str
 """What can be evaluated: a policy, its probabilities row by row, or a name of NAMED."""
 
 
-@dataclass(frozen=True)
-class Line:
+def told(value: float | None) -> str:
+    """Return a number as tables of the gate have it."""
+    return "none" if value is None else f"{value:.5f}"
+
+
+def _between(line: "Line", bound: str) -> str:
+    found = line.intervals[bound]
+    return f"{told(line.estimate.value)} ({told(found.low)} to {told(found.high)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Line(Described):
     """One estimate with all its lower bounds, and its intervals by the names of the bounds."""
 
     estimate: Estimate
     bounds: dict[str, Bound]
     intervals: dict[str, Interval]
+
+    def _described(self) -> Description:
+        rows = [
+            (
+                name,
+                f"at least {told(bound.value)}; {told(self.intervals[name].low)} to "
+                f"{told(self.intervals[name].high)}",
+            )
+            for name, bound in self.bounds.items()
+            if bound.value is not None
+        ]
+        return Description(f"{self.estimate.name} {told(self.estimate.value)}", rows)
 
     @classmethod
     def of(cls, estimate: Estimate, confidence: float, **options: Any) -> "Line":
@@ -72,8 +95,8 @@ class Line:
         }
 
 
-@dataclass(frozen=True)
-class Judged:
+@dataclass(frozen=True, repr=False)
+class Judged(Described):
     """A policy on a log: every estimate with every bound, and how far the log can be trusted."""
 
     name: str
@@ -81,6 +104,11 @@ class Judged:
     diagnostics: Diagnostics
     overlap: Overlap | None = None
     """How many rows it was trained on; None where it does not say."""
+
+    def _described(self) -> Description:
+        rows = [(name, line.estimate.told) for name, line in self.lines.items()]
+        effective = f"{self.diagnostics.effective_rows:,.0f} of {self.diagnostics.n_rows:,}"
+        return Description(self.name, [*rows, ("effective rows", effective)])
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -95,8 +123,8 @@ class Judged:
         }
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Described):
     """The verdict on a policy, and the numbers behind it."""
 
     policy: Judged
@@ -107,6 +135,19 @@ class Evaluation:
     n_rows: int
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
+
+    def _described(self) -> Description:
+        names = (self.policy.name, self.baseline.name)
+        title = f"{self.verdict}: {names[0]} against {names[1]} on {self.n_rows:,} rows"
+        decided = f"{told(self.lower_bound)} ({self.decided_by}, {self.confidence:.3g})"
+        rows = [
+            (names[0], _between(self.policy.lines[DECISIVE], self.decided_by)),
+            (names[1], _between(self.baseline.lines[DECISIVE], self.decided_by)),
+            ("difference", _between(self.difference[DECISIVE], self.decided_by)),
+            ("at least", decided),
+        ]
+        notes = [("note", note) for note in self.notes]
+        return Description(title, rows + notes + [("warning", each) for each in self.warnings])
 
     @property
     def lower_bound(self) -> float | None:

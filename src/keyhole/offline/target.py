@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.log import BanditLog
+from keyhole.describing import Described, Description
 from keyhole.errors import FloatArray, InvalidInput, check_number
 from keyhole.offline.matching import view_of
 
@@ -20,8 +21,8 @@ class HasProbabilities(Protocol):
         """Return an (n, n_actions) array whose rows sum to 1."""
 
 
-@dataclass(frozen=True)
-class Target:
+@dataclass(frozen=True, repr=False)
+class Target(Described):
     """What a policy would have done in each row of a log.
 
     ``weights`` are its probabilities of the logged actions over their propensities; no row of
@@ -31,6 +32,13 @@ class Target:
     probabilities: FloatArray
     weights: FloatArray
     largest_weight: float
+
+    def _described(self) -> Description:
+        n_rows, n_actions = self.probabilities.shape
+        weights = f"{self.weights.min():.3g} to {self.weights.max():.3g}"
+        return Description(
+            f"Target of {n_rows:,} rows and {n_actions:,} actions", [("weights", weights)]
+        )
 
     @property
     def is_deterministic(self) -> bool:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from keyhole.data.bandit.columns import Names, different_names
 from keyhole.data.bandit.seen import SeenRows
+from keyhole.describing import Description, short, some_of
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number, shown
 from keyhole.registry import Described
 
@@ -69,6 +70,27 @@ class Scorer(Described, ABC):
         )
         named.seen_rows = seen
         return named
+
+    def _described(self) -> Description:
+        return Description(type(self).__name__, self._origin())
+
+    def _origin(self) -> list[tuple[str, str]]:
+        """Return what is told of a scorer: of which actions and features, and of how many rows."""
+        rows = [
+            (
+                "actions",
+                f"{self.n_actions:,}" if self.action_names is None else some_of(self.action_names),
+            ),
+            (
+                "features",
+                f"{self.n_features:,}"
+                if self.feature_names is None
+                else some_of(self.feature_names),
+            ),
+        ]
+        if self.seen_rows is not None:
+            rows.append(("trained on", f"{self.seen_rows.n_rows:,} rows"))
+        return rows
 
     @abstractmethod
     def scores(self, contexts: ArrayLike) -> FloatArray:
@@ -163,6 +185,12 @@ class ScorePolicy(Policy):
             )
         self.scorer = scorer
         self.n_actions = scorer.n_actions
+
+    def _described(self) -> Description:
+        own = {name: value for name, value in self.settings.items() if name != "scorer"}
+        told = ", ".join(f"{name}={short(value)}" for name, value in own.items())
+        scorer = ("scorer", type(self.scorer).__name__)
+        return Description(f"{type(self).__name__}({told})", [scorer, *self.scorer._origin()])
 
     @property
     def feature_names(self) -> Names:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.data.bandit.log import BanditLog
+from keyhole.describing import Described, Description, description_of
 from keyhole.errors import IntArray, InvalidInput, check_choice, check_integer, check_seed
 from keyhole.kernels.draw import Draw, uniforms
 from keyhole.policies.base import Policy, Scorer
@@ -62,8 +63,8 @@ MODELS: dict[str, ModelRow] = {
 }
 
 
-@dataclass(frozen=True)
-class Trained:
+@dataclass(frozen=True, repr=False)
+class Trained(Described):
     """A policy, and how its penalty was chosen.
 
     ``scores`` are the penalties that were tried, with the mean over the folds of what judges them.
@@ -72,6 +73,11 @@ class Trained:
     policy: Policy
     penalty: float | None
     scores: Mapping[float, float]
+
+    def _described(self) -> Description:
+        given = description_of(self.policy)
+        chosen = [] if self.penalty is None else [("penalty", f"{self.penalty:g}")]
+        return Description(f"Trained {given.title}", [*given.rows, *chosen])
 
 
 def train_policy(

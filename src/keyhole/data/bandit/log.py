@@ -16,6 +16,7 @@ from keyhole.data.bandit.columns import (
     whole,
 )
 from keyhole.data.bandit.splitting import Moment, first_rows
+from keyhole.describing import Described, Description, some_of
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
 
 _LARGEST = 1e75
@@ -25,8 +26,8 @@ _LARGEST_FEATURE = 1e150
 _ALWAYS_PLAUSIBLE = 10_000
 
 
-@dataclass(frozen=True)
-class BanditLog:
+@dataclass(frozen=True, repr=False)
+class BanditLog(Described):
     """Contexts, the action taken in each, its propensity and its reward, one row each.
 
     Parameters
@@ -148,6 +149,21 @@ class BanditLog:
             times,  # type: ignore[arg-type]
             groups,  # type: ignore[arg-type]
         )
+
+    def _described(self) -> Description:
+        rows = [
+            ("rewarded", f"{int((self.rewards != 0.0).sum()):,} (mean {self.mean_reward:.4g})"),
+            ("actions", some_of(self.action_names or range(self.n_actions))),
+            ("features", some_of(self.feature_names or range(self.contexts.shape[1]))),
+            ("propensities", f"{self.propensities.min():.3g} to {self.propensities.max():.3g}"),
+        ]
+        if self.positions.any():
+            rows.append(("positions", f"{int(self.positions.max()) + 1}"))
+        if self.times is not None:
+            rows.append(("times", f"{self.times.min():.10g} to {self.times.max():.10g}"))
+        if self.groups is not None:
+            rows.append(("groups", f"{len(np.unique(self.groups)):,}"))
+        return Description(f"BanditLog of {len(self):,} rows", rows)
 
     def __len__(self) -> int:
         return len(self.actions)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.describing import Described, Description
 from keyhole.errors import FloatArray, IntArray, InvalidInput
 
 Digests = NDArray[np.uint64]
@@ -86,8 +87,8 @@ class Overlap:
         return self.is_known and self.found - self.by_chance > _ERRORS * self.error
 
 
-@dataclass(frozen=True)
-class SeenRows:
+@dataclass(frozen=True, repr=False)
+class SeenRows(Described):
     """The digests of rows, sorted, and how often each came; those above ``limit`` are left out.
 
     Examples
@@ -101,6 +102,10 @@ class SeenRows:
     digests: Digests
     counts: IntArray
     limit: int = _ANY
+
+    def _described(self) -> Description:
+        kept = len(self.digests)
+        return Description(f"SeenRows: {kept:,} digests of about {self.n_rows:,} rows")
 
     @classmethod
     def of(cls, contexts: FloatArray, actions: IntArray, rewards: FloatArray) -> "SeenRows":
