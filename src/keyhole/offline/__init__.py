@@ -23,6 +23,7 @@ from keyhole.offline.estimators import (
 )
 from keyhole.offline.gate import Evaluation, best_fixed_action, evaluate
 from keyhole.offline.intervals import Interval, interval, intervals
+from keyhole.offline.lists import evaluate_lists
 from keyhole.offline.overlap import training_overlap
 from keyhole.offline.rankings import item_position, top_set
 from keyhole.offline.rewards import predict_rewards
@@ -49,6 +50,7 @@ __all__ = [
     "empirical_bernstein",
     "estimate_all",
     "evaluate",
+    "evaluate_lists",
     "importance_weighted",
     "interval",
     "intervals",

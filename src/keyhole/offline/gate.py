@@ -309,14 +309,18 @@ def evaluate(
         for name in ESTIMATORS
     }
     warnings = remarks + [w for each in judged for w in each.diagnostics.warnings(each.name)]
-    decisive = difference[DECISIVE].bounds[bound]
-    if decisive.value is None:
-        warnings.append(
-            f"There is no {bound} bound: {decisive.why_not}; give the range of rewards."
-        )
+    warnings += no_bound(difference, bound)
     return Evaluation(
         judged[0], judged[1], difference, confidence, bound, len(log), tuple(notes), tuple(warnings)
     )
+
+
+def no_bound(difference: dict[str, Line], bound: str) -> list[str]:
+    """Return a warning where there is nothing that could decide."""
+    decisive = difference[DECISIVE].bounds[bound]
+    if decisive.value is not None:
+        return []
+    return [f"There is no {bound} bound: {decisive.why_not}; give the range of rewards."]
 
 
 def _name_of(policy: PolicyLike, role: str) -> str:

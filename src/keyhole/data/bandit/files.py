@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.data.bandit.impressions import COLUMNS as IMPRESSIONS
+from keyhole.data.bandit.impressions import log_of_impressions
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.sheets import (
     CsvFile,
@@ -85,8 +87,14 @@ def bandit_csv(file: CsvFile, **options: Any) -> BanditLog:
 def read_bandit_parquet(
     path: Path | str, *, n_actions: int | None = None, action_names: Sequence[str] | None = None
 ) -> BanditLog:
-    """Read a log from a Parquet file with the columns of :func:`read_bandit_csv`."""
-    return log_of_sheet(read_parquet(path), n_actions=n_actions, action_names=action_names)
+    """Read a log from a Parquet file with the columns of :func:`read_bandit_csv`.
+
+    A table of impressions that ``keyhole db export`` wrote is one too: see
+    :mod:`keyhole.data.bandit.impressions`.
+    """
+    sheet = read_parquet(path)
+    make = log_of_impressions if set(IMPRESSIONS) <= set(sheet.names) else log_of_sheet
+    return make(sheet, n_actions=n_actions, action_names=action_names)
 
 
 def _columns(log: BanditLog) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.data.bandit.files import bandit_csv, read_bandit_parquet
+from keyhole.data.bandit.impressions import read_events
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.sheets import (
     CsvFile,
@@ -32,13 +33,15 @@ def read_bandit(
     action_names: Sequence[str] | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> BanditLog:
-    """Read a log from a file: Parquet by its ending, Open Bandit by its header, or CSV.
+    """Read a log from a file: Parquet and .ndjson by its ending, Open Bandit by its header, or CSV.
 
     ``feature_names`` are what an Open Bandit file is to have, see :func:`read_open_bandit`; the
     other files name their features themselves.
     """
     if Path(path).suffix == ".parquet":
         return read_bandit_parquet(path, n_actions=n_actions, action_names=action_names)
+    if Path(path).suffix == ".ndjson":
+        return read_events(path, n_actions=n_actions, action_names=action_names)
     file = open_csv(path)
     if is_open_bandit(file):
         return _open_bandit(file, n_actions, feature_names, affinities=False)
