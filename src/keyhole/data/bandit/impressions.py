@@ -62,35 +62,40 @@ def read_events(path: Path | str, **options: Any) -> BanditLog:
 
 def _lists_in(path: Path) -> Iterator[_Shown]:
     """Yield the lists of events; feedback is joined to its list."""
-    shown: dict[str, dict[str, Any]] = {}
+    shown: dict[str, _Shown] = {}
     said: dict[str, list[float]] = {}
-    for number, line in enumerate(decoded(path, read_unpacked(path, "JSON"), "JSON").splitlines()):
+    text = decoded(path, read_unpacked(path, "JSON"), "JSON")
+    for number, line in enumerate(text.splitlines(), start=1):
         try:
             record = json.loads(line)
             kind, key = record["kind"], str(record.get("event_id"))
             if kind == "rank":
-                shown[key] = record
-                if "items" in record or "features" in record:
-                    raise _not_of_one_list(path)
+                is_of_one_list = "items" not in record and "features" not in record
+                shown[key] = _shown(record)
             elif kind == "feedback" and record["status"] != "not_shown":
                 said[key] = [float(reward) for reward in record["relevance"]]
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            if isinstance(error, InvalidInput):
-                raise
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
             raise InvalidInput(
-                f"{path}, line {number + 1}: an event must be JSON with the fields that keyhole db "
+                f"{path}, line {number}: an event must be JSON with the fields that keyhole db "
                 f"export writes, got {line[:60]!r}."
             ) from None
-    for key, record in shown.items():
-        k = min(int(record["k"]), len(record["ranking"]))
-        chances = record.get("chances")
-        yield _Shown(
-            str(record["at"]),
-            bool(record["explored"]),
-            [str(item) for item in record["ranking"][:k]],
-            None if chances is None else [float(chance) for chance in chances[:k]],
-            said.get(key),
-        )
+        if kind == "rank" and not is_of_one_list:
+            raise _not_of_one_list(path)
+    for key, one in shown.items():
+        rewards = said.get(key)
+        fits = rewards is None or len(rewards) >= len(one.items)
+        yield one._replace(rewards=rewards if fits else None)
+
+
+def _shown(record: dict[str, Any]) -> _Shown:
+    """Return the list of a rank event, before anything was said of it."""
+    k = min(int(record["k"]), len(record["ranking"]))
+    items = [str(item) for item in record["ranking"][:k]]
+    chances = record.get("chances")
+    known = None if chances is None else [float(chance) for chance in chances[:k]]
+    if known is not None and len(known) != k:
+        raise ValueError("an item has no chance")
+    return _Shown(str(record["at"]), bool(record["explored"]), items, known, None)
 
 
 def _not_of_one_list(path: Path) -> InvalidInput:
