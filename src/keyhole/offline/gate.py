@@ -1,6 +1,7 @@
 """The gate: promote a policy only if a lower confidence bound says that it beats the baseline."""
 
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from keyhole.policies import Always, Uniform
 
 _BYTES_PER_CHANCE = 48
 """Chances, weights and predictions of both policies, of one action in one row."""
+_LONGEST_REMARK = 80
 NAMED = ("uniform", "logged", "best-fixed")
 """Policies that need no file."""
 
@@ -146,8 +148,9 @@ class Evaluation(Described):
             ("difference", _between(self.difference[DECISIVE], self.decided_by)),
             ("at least", decided),
         ]
-        notes = [("note", note) for note in self.notes]
-        return Description(title, rows + notes + [("warning", each) for each in self.warnings])
+        said = [("note", note) for note in self.notes] + [("warning", w) for w in self.warnings]
+        cut = [(kind, shorten(text, _LONGEST_REMARK, placeholder=" …")) for kind, text in said]
+        return Description(title, rows + cut)
 
     @property
     def lower_bound(self) -> float | None:
