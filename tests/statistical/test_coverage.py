@@ -73,8 +73,8 @@ def one_sided_on_both_sides(bound, estimate, confidence, **options):
     low, _ = lower_end(bound, estimate, confidence, **options)
     successes, trials = options.pop("trials")
     mirrored = (trials - successes, trials)
-    high, _ = lower_end(bound, estimate.negated(), confidence, trials=mirrored, **options)
-    return low, 1.0 - high
+    failures, _ = lower_end(bound, estimate.negated(), confidence, trials=mirrored, **options)
+    return low, 1.0 - (failures or 0.0)
 
 
 def too_low_above(bound, estimate, confidence, **options):

@@ -42,6 +42,10 @@ SYSTEMS = ["linux", "mac", "win"] * 100
 WITHOUT_LINUX = ["mac", "win"] * 100
 
 
+def shared(log, policy):
+    return training_overlap(log, policy)
+
+
 @pytest.fixture(scope="module")
 def policy():
     return Softmax(fit_classifiers(log_of(SYSTEMS)))
@@ -58,7 +62,7 @@ def test_names_are_kept_in_files_and_specs(policy, tmp_path):
 def test_columns_in_another_order_are_the_same_columns(policy):
     log, mixed = log_of(SYSTEMS), log_of(SYSTEMS, ["os=win", "shoe", "age", "os=linux", "os=mac"])
     assert np.array_equal(target_of(log, policy).weights, target_of(mixed, policy).weights)
-    assert training_overlap(mixed, policy).share == 1.0
+    assert shared(mixed, policy).share == 1.0
     assert view_of(mixed, policy).unseen == ()
 
 
@@ -118,7 +122,7 @@ def test_actions_go_by_their_names():
     other = log_of(SYSTEMS, actions=["tea", "milk"], action_names=["tea", "water", "milk"])
     assert np.array_equal(target_of(log, policy).weights, target_of(other, policy).weights)
     assert (target_of(other, policy).probabilities[:, 1] == 0.0).all()
-    assert training_overlap(other, policy).share == 1.0
+    assert shared(other, policy).share == 1.0
     fewer = log_of(SYSTEMS, actions=["tea", "cake"])
     with pytest.raises(InvalidInput, match="every action of the policy, got none called 'milk'"):
         target_of(fewer, policy)

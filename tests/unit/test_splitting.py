@@ -124,7 +124,9 @@ def test_times_of_a_file_are_read_or_its_line_is_named(tmp_path):
     path = tmp_path / "log.csv"
     text = "action,propensity,reward,time\n0,0.5,1,2026-03-02\n1,0.5,0,{}\n"
     path.write_text(text.format("2026-03-01 10:00:00"))
-    assert read_bandit(path).times.tolist() == [1772409600.0, 1772359200.0]
+    times = read_bandit(path).times
+    assert times is not None
+    assert times.tolist() == [1772409600.0, 1772359200.0]
     path.write_text(text.format("later"))
     with pytest.raises(InvalidInput, match=r"line 3, column 'time': a time must be a number or"):
         read_bandit(path)

@@ -18,8 +18,6 @@ from keyhole.policies.pairs import POLICY_STREAM, SAMPLE_USE
 
 S = TypeVar("S", bound=Scorer)
 
-NO_CLICK_RULES = ("error", "never")
-
 
 class AdExamples(NamedTuple):
     """What the log says about one ad."""

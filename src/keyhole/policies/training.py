@@ -16,7 +16,6 @@ from keyhole.errors import (
 )
 from keyhole.policies.aligning import ALIGNMENTS, align
 from keyhole.policies.examples import (
-    NO_CLICK_RULES,
     AdExamples,
     Clicks,
     Scale,
@@ -29,6 +28,7 @@ from keyhole.policies.linear import LinearScorer
 from keyhole.policies.logistic import fit_logistic
 from keyhole.policies.pairs import fit_pairs
 
+NO_CLICK_RULES = ("error", "never")
 Rows = ArrayLike | BanditLog
 """Contexts, to which actions and rewards belong; or a log, which has all three."""
 
