@@ -118,8 +118,16 @@ def _log_of_open_bandit(
         n_actions=n_actions or beside or None,
         positions=positions - 1,
         feature_names=list(columns),
-        times=sheet.moments("timestamp") if "timestamp" in sheet.names else None,
+        times=_times(sheet),
     )
+
+
+def _times(sheet: Sheet) -> FloatArray | None:
+    """Return when rows were logged, where that can be read; estimates do without it."""
+    try:
+        return sheet.moments("timestamp") if "timestamp" in sheet.names else None
+    except InvalidInput:
+        return None
 
 
 def _user_feature(sheet: Sheet, name: str, keep_first: bool) -> dict[str, FloatArray]:
