@@ -104,8 +104,8 @@ def test_levels_that_the_policy_does_not_know_are_told_of(policy):
     newer = log_of(["mac", "win", "win", "bsd"] * 50, [*NAMES, "os=bsd"], seed=6)
     notes = evaluate(newer, policy).notes
     assert notes == (
-        "Softmax does not know os=bsd: the 25.0% of rows that have one of them count for it as "
-        "rows of none of the levels that it knows.",
+        "Softmax does not know os=bsd: 50 of 200 rows have one of them, and count for it as rows "
+        "of none of the levels that it knows.",
     )
 
 

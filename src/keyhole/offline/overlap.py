@@ -82,9 +82,9 @@ def unseen_remarks(log: BanditLog, name: str, policy: Any) -> list[str]:
     if not unseen:
         return []
     columns = [(log.feature_names or ()).index(each) for each in unseen]
-    rows = float(np.any(log.contexts[:, columns] != 0.0, axis=1).mean())
+    n_rows = int(np.any(log.contexts[:, columns] != 0.0, axis=1).sum())
     shown = ", ".join(unseen[:5]) + (", …" if len(unseen) > 5 else "")
     return [
-        f"{name} does not know {shown}: the {rows:.1%} of rows that have one of them count for it "
-        f"as rows of none of the levels that it knows."
+        f"{name} does not know {shown}: {n_rows:,} of {len(log):,} rows have one of them, and count "
+        f"for it as rows of none of the levels that it knows."
     ]
