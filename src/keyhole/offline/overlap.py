@@ -85,6 +85,6 @@ def unseen_remarks(log: BanditLog, name: str, policy: Any) -> list[str]:
     n_rows = int(np.any(log.contexts[:, columns] != 0.0, axis=1).sum())
     shown = ", ".join(unseen[:5]) + (", …" if len(unseen) > 5 else "")
     return [
-        f"{name} does not know {shown}: {n_rows:,} of {len(log):,} rows have one of them, and count "
-        f"for it as rows of none of the levels that it knows."
+        f"{name} does not know {shown}: {n_rows:,} of {len(log):,} rows have one of them, and "
+        f"count for it as rows of none of the levels that it knows."
     ]
