@@ -1,11 +1,11 @@
-"""Lower bounds hold as often as they say, and where they do not, that is measured."""
+"""Bounds and intervals hold as often as they say; where they do not, that is measured."""
 
 # ruff: noqa: T201 (tests print the intervals they hold results against)
 
 import pytest
 
 from keyhole.offline.bounds import BOUNDS
-from keyhole.theory.coverage import SETTINGS, measure_coverage
+from keyhole.theory.coverage import SETTINGS, both_ends, lower_end, measure_coverage
 
 N_LOGS = 2000
 FALLS_SHORT = {("neglected-baseline", "student-t"), ("neglected-baseline", "bootstrap")}
@@ -49,3 +49,42 @@ def test_a_bound_that_is_too_bold_is_caught():
     """The test can fail: a bound at 90 % does not pass for one at 95 %."""
     bold = measure_coverage("often", "clopper-pearson", confidence=0.9, n_logs=N_LOGS, seed=1)
     assert bold.interval[1] < 0.95
+
+
+@pytest.mark.parametrize(
+    ("setting", "bound", "n_logs"),
+    [
+        ("often", "student-t", N_LOGS),
+        ("often", "clopper-pearson", N_LOGS),
+        ("often", "empirical-bernstein", 400),
+        ("often", "bootstrap", 400),
+        ("often", "betting", 400),
+        ("rare-difference", "betting", 400),
+    ],
+)
+def test_intervals_hold_at_their_nominal_rate(setting, bound, n_logs):
+    found = measure_coverage(setting, bound, n_logs=n_logs, seed=2, ends=both_ends)
+    print(found)
+    assert not found.falls_short
+
+
+def one_sided_on_both_sides(bound, estimate, confidence, **options):
+    """An interval whose ends forget that there are two of them: 90 % where 95 % was promised."""
+    low, _ = lower_end(bound, estimate, confidence, **options)
+    successes, trials = options.pop("trials")
+    mirrored = (trials - successes, trials)
+    failures, _ = lower_end(bound, estimate.negated(), confidence, trials=mirrored, **options)
+    return low, 1.0 - (failures or 0.0)
+
+
+def too_low_above(bound, estimate, confidence, **options):
+    """An interval whose upper end is the estimate."""
+    low, _ = both_ends(bound, estimate, confidence, **options)
+    return low, estimate.value
+
+
+@pytest.mark.parametrize("ends", [one_sided_on_both_sides, too_low_above])
+def test_an_interval_that_is_too_narrow_is_caught(ends):
+    narrow = measure_coverage("often", "clopper-pearson", n_logs=N_LOGS, seed=2, ends=ends)
+    print(narrow)
+    assert narrow.falls_short

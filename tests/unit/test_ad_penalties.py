@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from keyhole.data.bandit.log import BanditLog
-from keyhole.lab.kinds.ad_data import choose_l2, mean_auc, mean_likelihood
+from keyhole.lab.kinds.ad_data import choose_l2
 from keyhole.policies import LinearScorer
+from keyhole.policies.judging import mean_auc, mean_likelihood
 
 metrics = pytest.importorskip("sklearn.metrics")
 

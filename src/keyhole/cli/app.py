@@ -26,6 +26,7 @@ from keyhole.cli.reproduce import reproduce_command
 from keyhole.cli.serve import serve_command
 from keyhole.cli.simulate import simulate_command
 from keyhole.cli.terminal import say
+from keyhole.cli.train_policy import train_policy_command
 from keyhole.errors import InvalidInput
 
 _UsageError: Any = typer.BadParameter.__base__
@@ -102,6 +103,7 @@ app.command(name="check")(check_command)
 app.command(name="reproduce")(reproduce_command)
 app.command(name="learn")(learn_command)
 app.command(name="rank")(rank_command)
+app.command(name="train-policy")(train_policy_command)
 app.command(name="evaluate")(evaluate_command)
 app.command(name="classify")(classify_command)
 app.command(name="atlas", cls=AtlasCommand)(atlas_command)

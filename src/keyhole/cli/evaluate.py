@@ -7,6 +7,7 @@ import typer
 
 import keyhole
 from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.cli.ranked_logs import RANKERS_LOG, evaluate_ranked_log
 from keyhole.cli.terminal import (
     ERR,
     OUT,
@@ -24,11 +25,17 @@ from keyhole.files import write_atomically
 from keyhole.lab.figures.curves import check_figures
 from keyhole.lab.figures.values import save_values
 from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND
-from keyhole.offline.gate import NAMED, Evaluation, Line, evaluate
+from keyhole.offline.estimators import DECISIVE
+from keyhole.offline.gate import NAMED, Evaluation, Line, evaluate, told
 from keyhole.policies import load_policy
 
-_OPTIONS = {name: f"--{name}" for name in ("confidence", "bound", "rewards", "floor", "clip")}
+_OPTIONS = {
+    name: f"--{name.replace('_', '-')}"
+    for name in ("confidence", "bound", "rewards", "floor", "clip", "allow_training_rows")
+}
 """Parameters of :func:`~keyhole.offline.gate.evaluate` that are options."""
+_IN_THE_LIMIT = "student-t"
+"""The bound whose intervals are shown beside those of the one that decides."""
 
 
 def _policy(text: str, option: str) -> Any:
@@ -60,17 +67,52 @@ def _n_actions(given: int | None, policies: list[Any]) -> int | None:
     return numbers.pop() if numbers else None
 
 
+def _names(policies: list[Any], what: str) -> list[str] | None:
+    """Return all names that policies have of features or actions, those of the first ahead."""
+    given = [getattr(policy, what, None) or () for policy in policies]
+    return list(dict.fromkeys(name for names in given for name in names)) or None
+
+
+def _check_fit(log: Path, is_rankers: bool, refused: dict[str, Any]) -> None:
+    """Raise where an option was given that is for another kind of log."""
+    for option, value in refused.items():
+        if value is not None:
+            wanted, found = (
+                ("choices", "a ranker") if is_rankers else ("a ranker (.npz)", "choices")
+            )
+            raise InvalidInput(f"{option} is for the log of {wanted}; {log} is that of {found}.")
+
+
+def _evaluate_choices(
+    log: Path, policy: str, baseline: str, actions: int | None, **options: Any
+) -> Evaluation:
+    """Return the verdict on a policy, whose names of actions and features the log is read by."""
+    policies = [_policy(policy, "--policy"), _policy(baseline, "--baseline")]
+    logged = read_bandit(
+        log,
+        n_actions=_n_actions(actions, policies),
+        action_names=_names(policies, "action_names"),
+        feature_names=_names(policies, "feature_names"),
+    )
+    return evaluate(logged, *policies, names=(Path(policy).name, Path(baseline).name), **options)
+
+
 def evaluate_command(
     log: Annotated[
         Path,
         typer.Argument(
             help="CSV (also .gz/.bz2/.xz) or Parquet with the columns action, propensity, reward, "
-            "x_NAME… and, for several places, position; or a file of the Open Bandit Dataset.",
+            "x_NAME… and, where there are any, position, time and group; a file of the Open "
+            "Bandit Dataset; what keyhole db export writes; or a ranker's Log.save (.npz).",
             metavar="LOG",
         ),
     ],
     policy: Annotated[
-        str, typer.Option(help="A saved policy, uniform, logged or best-fixed: is it better?")
+        str,
+        typer.Option(
+            help="The file of a saved policy (keyhole train-policy), uniform, logged or "
+            "best-fixed: is it better?"
+        ),
     ],
     baseline: Annotated[
         str, typer.Option(help="A saved policy, uniform, logged or best-fixed: than what?")
@@ -82,7 +124,10 @@ def evaluate_command(
     ] = DEFAULT_BOUND,
     rewards: Annotated[
         tuple[float, float] | None,
-        typer.Option(help="The range that rewards keep. Default: 0 1.", metavar="LOW HIGH"),
+        typer.Option(
+            help="The range that rewards keep, or the relevance of documents. Default: 0 1.",
+            metavar="LOW HIGH",
+        ),
     ] = None,
     floor: Annotated[
         float | None,
@@ -96,6 +141,21 @@ def evaluate_command(
         int | None,
         typer.Option(help="How many actions there are, if the log may not show the last."),
     ] = None,
+    allow_training_rows: Annotated[
+        bool,
+        typer.Option(
+            "--allow-training-rows",
+            help="Judge a policy on rows that it was trained on too, which flatters it.",
+        ),
+    ] = False,
+    measure: Annotated[
+        str | None,
+        typer.Option(help="Log of a ranker: DCG (default) or Precision, at a cutoff up to --top."),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(help="Log of a ranker: how many items it reveals. Default: what it shows."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
     out: Annotated[
         Path | None, typer.Option(help="Folder for values.png, values.svg, evaluation.json.")
@@ -106,30 +166,52 @@ def evaluate_command(
 
     The log holds what another policy did, how likely that was, and what came of it. The policy is
     promoted only if the lower confidence bound on its advantage is above 0; exit code 0 then, 1 if
-    the baseline is kept. Use a log that neither policy was trained on.
+    the baseline is kept. A policy is refused on a log that it was trained on.
 
     Would one advertisement for everyone beat what runs now?
 
         keyhole evaluate log.csv --policy best-fixed --baseline logged
 
-    A policy of your own against it, at 99 %, with a figure:
+    A policy of your own against it, on a log of another day, at 99 %, with a figure:
 
-        keyhole evaluate log.csv --policy ranker.npz --confidence 0.99 --out out
+        keyhole train-policy monday.csv --out ranker.npz
+
+        keyhole evaluate tuesday.csv --policy ranker.npz --confidence 0.99 --out out
+
+    Which item of a list that the service ranks is worth showing to everyone?
+
+        keyhole db export service.db shop --out shop.parquet
+
+        keyhole evaluate shop.parquet --policy best-fixed
+
+    Would a model of keyhole learn order documents better than the ranker that wrote a log?
+
+        keyhole evaluate log.npz --policy model.npz --measure DCG
     """
     with one_sentence(options=_OPTIONS):
         if out is not None:
             check_figures()
         check_seed(seed)
         with output_folder(out) as folder:
-            policies = [_policy(policy, "--policy"), _policy(baseline, "--baseline")]
-            logged = read_bandit(log, n_actions=_n_actions(actions, policies))
-            result = evaluate(
-                logged, policies[0], policies[1], confidence, bound=bound, rewards=rewards,
-                floor=floor, clip=clip, names=(Path(policy).name, Path(baseline).name), seed=seed,
-            )  # fmt: skip
+            common = {"confidence": confidence, "bound": bound, "seed": seed}
+            of_ranker = {"--measure": measure, "--top": top}
+            of_choices = {"--floor": floor, "--clip": clip, "--actions": actions}
+            is_rankers = log.suffix == RANKERS_LOG
+            _check_fit(log, is_rankers, of_choices if is_rankers else of_ranker)
+            if is_rankers:
+                result = evaluate_ranked_log(
+                    log, policy, baseline, measure=measure or "DCG", k=top,
+                    max_grade=None if rewards is None else rewards[1], **common,
+                )  # fmt: skip
+            else:
+                result = _evaluate_choices(
+                    log, policy, baseline, actions, rewards=rewards, floor=floor, clip=clip,
+                    allow_training_rows=allow_training_rows, **common,
+                )  # fmt: skip
             record = {
                 **result.as_dict(),
                 "log": str(log),
+                "allow_training_rows": allow_training_rows,
                 "seed": seed,
                 "version": keyhole.__version__,
             }
@@ -157,18 +239,57 @@ def _print_lines(title: str, lines: dict[str, Line]) -> None:
     OUT.print()
 
 
-def _print(result: Evaluation) -> None:
-    compared = (
+def _compared(result: Evaluation) -> tuple[tuple[str, dict[str, Line]], ...]:
+    """Return the names and numbers of policy, baseline and their difference."""
+    return (
         (result.policy.name, result.policy.lines),
         (result.baseline.name, result.baseline.lines),
         (f"{result.policy.name} minus {result.baseline.name}", result.difference),
     )
+
+
+def show_intervals(result: Evaluation) -> None:
+    """Print the estimates that decide, with intervals: of the deciding bound, and in the limit."""
+    names = list(dict.fromkeys([result.decided_by, _IN_THE_LIMIT]))
+    rows = []
+    for name, lines in _compared(result):
+        line = lines[DECISIVE]
+        ends = [end for each in names for end in line.intervals[each].ends]
+        rows.append([escape(name), *(told(number) for number in (line.estimate.value, *ends))])
+    headings = [f"{name}\n{end}>" for name in names for end in ("from", "to")]
+    show_table(
+        f"Two-sided, at {result.confidence:.3g} ({DECISIVE})",
+        ["", "value>", *headings],
+        rows,
+        boxed=False,
+    )
+    OUT.print()
+
+
+def show_verdict(result: Evaluation) -> None:
+    """Print notes, warnings and what they come to."""
+    for note in result.notes:
+        say(f"Note: {note}")
+    for warning in result.warnings:
+        say(f" {warning}", "Warning:", "yellow", ERR)
+    bound, name = result.lower_bound, result.decided_by
+    found = f"the {name} bound on the difference is {told(bound)}; above 0 means promote."
+    colour = "green" if result.verdict == "promote" else "yellow"
+    say(
+        f": {f'there is no {name} bound on the difference.' if bound is None else found}",
+        result.verdict,
+        f"bold {colour}",
+    )
+
+
+def _print(result: Evaluation) -> None:
     say(
         f"Reward per row of {result.n_rows:,} rows, and what it certainly is at least, at "
         f"{result.confidence:.3g}.\n"
     )
-    for name, lines in compared:
+    for name, lines in _compared(result):
         _print_lines(escape(name), lines)
+    show_intervals(result)
     for judged in (result.policy, result.baseline):
         found = judged.diagnostics
         say(
@@ -176,15 +297,4 @@ def _print(result: Evaluation) -> None:
             f"{found.n_rows:,}, acts in {found.overlap:.1%} of them ({found.n_rewarded} rewarded), "
             f"largest weight {found.largest_weight:.4g}, mean weight {found.mean_weight:.3f}."
         )
-    for note in result.notes:
-        say(f"Note: {note}")
-    for warning in result.warnings:
-        say(f" {warning}", "Warning:", "yellow", ERR)
-    bound = result.lower_bound
-    shown = "there is none" if bound is None else f"{bound:.5f}"
-    colour = "green" if result.verdict == "promote" else "yellow"
-    say(
-        f": the {result.decided_by} bound on the difference is {shown}; above 0 means promote.",
-        result.verdict,
-        f"bold {colour}",
-    )
+    show_verdict(result)

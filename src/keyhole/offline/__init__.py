@@ -22,6 +22,9 @@ from keyhole.offline.estimators import (
     self_normalised,
 )
 from keyhole.offline.gate import Evaluation, best_fixed_action, evaluate
+from keyhole.offline.intervals import Interval, interval, intervals
+from keyhole.offline.lists import evaluate_lists
+from keyhole.offline.overlap import training_overlap
 from keyhole.offline.rankings import item_position, top_set
 from keyhole.offline.rewards import predict_rewards
 from keyhole.offline.sights import seen_items
@@ -33,6 +36,7 @@ __all__ = [
     "Diagnostics",
     "Estimate",
     "Evaluation",
+    "Interval",
     "Target",
     "best_fixed_action",
     "betting",
@@ -46,7 +50,10 @@ __all__ = [
     "empirical_bernstein",
     "estimate_all",
     "evaluate",
+    "evaluate_lists",
     "importance_weighted",
+    "interval",
+    "intervals",
     "item_position",
     "logged_target",
     "lower_bounds",
@@ -56,4 +63,5 @@ __all__ = [
     "student_t",
     "target_of",
     "top_set",
+    "training_overlap",
 ]

@@ -250,13 +250,23 @@ def binomial_trials(log: BanditLog, target: Target) -> tuple[int, int]:
     return int(log.rewards[agree].sum()), int(agree.sum())
 
 
-class _Question(NamedTuple):
+_NO_TRIALS = "it is for the importance-weighted value of one policy"
+
+
+class Question(NamedTuple):
     """What a bound is asked: of which estimate, how sure, and what else is known."""
 
     estimate: Estimate
     confidence: float
-    trials: tuple[int, int] | str
-    seed: int
+    trials: tuple[int, int] | str = _NO_TRIALS
+    seed: int = 0
+
+    def mirrored(self) -> "Question":
+        """Return what bounds the same from above: losses for gains, failures for successes."""
+        trials = self.trials
+        if not isinstance(trials, str):
+            trials = (trials[1] - trials[0], trials[1])
+        return self._replace(estimate=self.estimate.negated(), trials=trials)
 
     @property
     def rows(self) -> FloatArray:
@@ -269,12 +279,12 @@ class _Question(NamedTuple):
         return {"low": low, "high": high}
 
 
-def _in_the_limit(asked: _Question) -> str:
+def _in_the_limit(asked: Question) -> str:
     """Return why a bound that holds in the limit does not apply, or nothing."""
     return "the bias of the estimate is not known" if asked.estimate.bias == "unknown" else ""
 
 
-def _for_every_number_of_rows(asked: _Question) -> str:
+def _for_every_number_of_rows(asked: Question) -> str:
     if asked.estimate.bias == "vanishing":
         return "the estimate is unbiased in the limit only"
     if asked.estimate.bias != "unknown" and asked.estimate.range is None:
@@ -282,7 +292,7 @@ def _for_every_number_of_rows(asked: _Question) -> str:
     return _in_the_limit(asked)
 
 
-def _of_trials(asked: _Question) -> str:
+def _of_trials(asked: Question) -> str:
     return asked.trials if isinstance(asked.trials, str) else ""
 
 
@@ -292,13 +302,15 @@ class BoundRow:
 
     ``compute`` is the bound, ``why_not`` the reason why there is none (empty where there is one).
     ``is_guaranteed`` says that it holds for every number of rows, ``compares`` that it can bound
-    the difference of two policies.
+    the difference of two policies. What is bounded from above is ``mirror`` less the bound of what
+    is mirrored: 1 for probabilities, 0 for the rest.
     """
 
-    compute: Callable[[_Question], float]
-    why_not: Callable[[_Question], str]
+    compute: Callable[[Question], float]
+    why_not: Callable[[Question], str]
     is_guaranteed: bool = False
     compares: bool = True
+    mirror: float = 0.0
 
 
 BOUNDS: dict[str, BoundRow] = {
@@ -317,6 +329,7 @@ BOUNDS: dict[str, BoundRow] = {
         _of_trials,
         is_guaranteed=True,
         compares=False,
+        mirror=1.0,
     ),
     "student-t": BoundRow(lambda asked: student_t(asked.rows, asked.confidence), _in_the_limit),
     "bootstrap": BoundRow(
@@ -332,7 +345,7 @@ def lower_bound(
     estimate: Estimate,
     confidence: float = 0.95,
     *,
-    trials: tuple[int, int] | str = "it is for the importance-weighted value of one policy",
+    trials: tuple[int, int] | str = _NO_TRIALS,
     seed: int = 0,
 ) -> Bound:
     """Return one lower bound on the value behind an estimate, or why there is none.
@@ -345,7 +358,7 @@ def lower_bound(
         Successes and trials of :func:`binomial_trials`, or why there are none.
     """
     row = BOUNDS[check_choice(name, "A bound", BOUNDS)]
-    asked = _Question(estimate, confidence, trials, seed)
+    asked = Question(estimate, confidence, trials, seed)
     if len(asked.rows) < 2 or np.isnan(asked.rows).any():
         return Bound(name, None, "there is no estimate")
     why_not = row.why_not(asked)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.log import BanditLog
+from keyhole.describing import Described, Description
 from keyhole.errors import FloatArray, InvalidInput, check_number
 from keyhole.offline.target import Target
 
@@ -18,18 +19,29 @@ Bias = Literal["none", "down", "vanishing", "unknown"]
 Range = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Described):
     """An estimate as the mean of one contribution per row.
 
     ``range`` holds every value that a contribution could have had, if contributions are
     independent of each other: what bounds with a guarantee need. Otherwise it is None.
+    ``value_range`` holds what is estimated, whatever the rows: rewards of 0 and 1 are never worth
+    more than 1 in the mean, though single contributions may be.
     """
 
     name: str
     contributions: FloatArray
     bias: Bias
     range: Range | None = None
+    value_range: Range | None = None
+
+    def _described(self) -> Description:
+        return Description(f"{self.name} {self.told} of {len(self.contributions):,} rows")
+
+    @property
+    def told(self) -> str:
+        """The estimate and its error, in short."""
+        return f"{self.value:.5g} ± {self.error:.2g}"
 
     @property
     def value(self) -> float:
@@ -42,6 +54,11 @@ class Estimate:
         n_rows = len(self.contributions)
         return float(self.contributions.std(ddof=1)) / math.sqrt(n_rows) if n_rows > 1 else math.nan
 
+    def negated(self) -> "Estimate":
+        """Return the estimate of what is lost: every contribution with its sign changed."""
+        spans = (_difference((0.0, 0.0), span) for span in (self.range, self.value_range))
+        return Estimate(self.name, -self.contributions, self.bias, *spans)
+
     def minus(self, other: "Estimate") -> "Estimate":
         """Return the estimated difference, row by row, which takes out what both share."""
         kinds = {self.bias, other.bias}
@@ -50,15 +67,18 @@ class Estimate:
             bias = "none"
         elif kinds <= {"none", "vanishing"}:
             bias = "vanishing"
-        span: Range | None = None
-        if self.range is not None and other.range is not None:
-            span = (self.range[0] - other.range[1], self.range[1] - other.range[0])
         return Estimate(
             self.name,
             self.contributions - other.contributions,
             bias,
-            span,
+            _difference(self.range, other.range),
+            _difference(self.value_range, other.value_range),
         )
+
+
+def _difference(one: Range | None, other: Range | None) -> Range | None:
+    """Return what a difference can be, if it is known what both can be."""
+    return None if one is None or other is None else (one[0] - other[1], one[1] - other[0])
 
 
 def reward_range(log: BanditLog, given: Range | None = None) -> Range | None:
@@ -98,8 +118,9 @@ def importance_weighted(
     >>> importance_weighted(log, target_of(log, [[0.2, 0.8], [0.2, 0.8]])).value
     0.2
     """
-    span = _weighted_range(target.largest_weight, reward_range(log, rewards))
-    return Estimate("importance-weighted", target.weights * log.rewards, "none", span)
+    known = reward_range(log, rewards)
+    span = _weighted_range(target.largest_weight, known)
+    return Estimate("importance-weighted", target.weights * log.rewards, "none", span, known)
 
 
 def self_normalised(log: BanditLog, target: Target) -> Estimate:
@@ -139,6 +160,7 @@ def clipped(
         np.minimum(target.weights, clip) * log.rewards,
         "none" if target.largest_weight <= clip else down,
         _weighted_range(min(target.largest_weight, clip), span),
+        span,
     )
 
 
@@ -188,7 +210,7 @@ def doubly_robust(
         reach = target.largest_weight * (high - low)
         span = (low - reach, high + reach)
     contributions = expected + target.weights * (log.rewards - logged)
-    return Estimate("doubly-robust", contributions, "none", span)
+    return Estimate("doubly-robust", contributions, "none", span, known)
 
 
 def _check_predictions(log: BanditLog, given: ArrayLike) -> FloatArray:

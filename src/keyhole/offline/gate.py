@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.log import BanditLog, check_rewards_differ
+from keyhole.data.bandit.seen import Overlap
+from keyhole.describing import Described, Description
 from keyhole.errors import InvalidInput, check_choice, check_seed
 from keyhole.figures.estimates import Estimated, Estimates
 from keyhole.figures.plots import EstimatesDrawing, plot
@@ -29,12 +32,15 @@ from keyhole.offline.estimators import (
     estimate_all,
     importance_weighted,
 )
+from keyhole.offline.intervals import Interval, intervals
+from keyhole.offline.overlap import training_overlap, training_remarks, unseen_remarks
 from keyhole.offline.rewards import predict_rewards
 from keyhole.offline.target import HasProbabilities, Target, logged_target, target_of
 from keyhole.policies import Always, Uniform
 
 _BYTES_PER_CHANCE = 48
 """Chances, weights and predictions of both policies, of one action in one row."""
+_LONGEST_REMARK = 80
 NAMED = ("uniform", "logged", "best-fixed")
 """Policies that need no file."""
 
@@ -42,12 +48,44 @@ PolicyLike = HasProbabilities | ArrayLike | str
 """What can be evaluated: a policy, its probabilities row by row, or a name of NAMED."""
 
 
-@dataclass(frozen=True)
-class Line:
-    """One estimate with all its lower bounds."""
+def told(value: float | None) -> str:
+    """Return a number as tables of the gate have it."""
+    return "none" if value is None else f"{value:.5f}"
+
+
+def _between(line: "Line", bound: str) -> str:
+    found = line.intervals[bound]
+    return f"{told(line.estimate.value)} ({told(found.low)} to {told(found.high)})"
+
+
+@dataclass(frozen=True, repr=False)
+class Line(Described):
+    """One estimate with all its lower bounds, and its intervals by the names of the bounds."""
 
     estimate: Estimate
     bounds: dict[str, Bound]
+    intervals: dict[str, Interval]
+
+    def _described(self) -> Description:
+        rows = [
+            (
+                name,
+                f"at least {told(bound.value)}; {told(self.intervals[name].low)} to "
+                f"{told(self.intervals[name].high)}",
+            )
+            for name, bound in self.bounds.items()
+            if bound.value is not None
+        ]
+        return Description(f"{self.estimate.name} {told(self.estimate.value)}", rows)
+
+    @classmethod
+    def of(cls, estimate: Estimate, confidence: float, **options: Any) -> "Line":
+        """Return an estimate with all its bounds; options as in :func:`lower_bounds`."""
+        return cls(
+            estimate,
+            lower_bounds(estimate, confidence, **options),
+            intervals(estimate, confidence, **options),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the line as plain data."""
@@ -58,20 +96,40 @@ class Line:
             "why_not": {
                 name: bound.why_not for name, bound in self.bounds.items() if bound.value is None
             },
+            "intervals": {name: found.ends for name, found in self.intervals.items()},
         }
 
 
-@dataclass(frozen=True)
-class Judged:
+@dataclass(frozen=True, repr=False)
+class Judged(Described):
     """A policy on a log: every estimate with every bound, and how far the log can be trusted."""
 
     name: str
     lines: dict[str, Line]
     diagnostics: Diagnostics
+    overlap: Overlap | None = None
+    """How many rows it was trained on; None where it does not say."""
+
+    def _described(self) -> Description:
+        rows = [(name, line.estimate.told) for name, line in self.lines.items()]
+        effective = f"{self.diagnostics.effective_rows:,.0f} of {self.diagnostics.n_rows:,}"
+        return Description(self.name, [*rows, ("effective rows", effective)])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        overlap = self.overlap
+        return {
+            "name": self.name,
+            "estimates": {name: line.as_dict() for name, line in self.lines.items()},
+            "diagnostics": vars(self.diagnostics),
+            "training_rows": None
+            if overlap is None
+            else {**vars(overlap), "share": overlap.share, "is_known": overlap.is_known},
+        }
 
 
-@dataclass(frozen=True)
-class Evaluation:
+@dataclass(frozen=True, repr=False)
+class Evaluation(Described):
     """The verdict on a policy, and the numbers behind it."""
 
     policy: Judged
@@ -83,10 +141,30 @@ class Evaluation:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
 
+    def _described(self) -> Description:
+        names = (self.policy.name, self.baseline.name)
+        title = f"{self.verdict}: {names[0]} against {names[1]} on {self.n_rows:,} rows"
+        decided = f"{told(self.lower_bound)} ({self.decided_by}, {self.confidence:.3g})"
+        rows = [
+            (names[0], _between(self.policy.lines[DECISIVE], self.decided_by)),
+            (names[1], _between(self.baseline.lines[DECISIVE], self.decided_by)),
+            ("difference", _between(self.difference[DECISIVE], self.decided_by)),
+            ("at least", decided),
+        ]
+        said = [("note", note) for note in self.notes] + [("warning", w) for w in self.warnings]
+        cut = [(kind, shorten(text, _LONGEST_REMARK, placeholder=" …")) for kind, text in said]
+        return Description(title, rows + cut)
+
     @property
     def lower_bound(self) -> float | None:
         """The bound on the importance-weighted difference that decides."""
         return self.difference[DECISIVE].bounds[self.decided_by].value
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """The two-sided interval of the importance-weighted difference, beside that bound."""
+        found = self.difference[DECISIVE].intervals[self.decided_by]
+        return found.low, found.high
 
     @property
     def verdict(self) -> str:
@@ -118,16 +196,11 @@ class Evaluation:
             "verdict": self.verdict,
             "decided_by": self.decided_by,
             "lower_bound": self.lower_bound,
+            "interval": list(self.interval),
             "confidence": self.confidence,
             "rows": self.n_rows,
-            **{
-                role: {
-                    "name": judged.name,
-                    "estimates": {name: line.as_dict() for name, line in judged.lines.items()},
-                    "diagnostics": vars(judged.diagnostics),
-                }
-                for role, judged in (("policy", self.policy), ("baseline", self.baseline))
-            },
+            "policy": self.policy.as_dict(),
+            "baseline": self.baseline.as_dict(),
             "difference": {name: line.as_dict() for name, line in self.difference.items()},
             "notes": list(self.notes),
             "warnings": list(self.warnings),
@@ -174,6 +247,7 @@ def evaluate(
     clip: float | None = None,
     predictions: ArrayLike | None = None,
     names: tuple[str, str] | None = None,
+    allow_training_rows: bool = False,
     seed: int = 0,
 ) -> Evaluation:
     """Compare a policy with a baseline on a log, and say whether to promote it.
@@ -185,7 +259,9 @@ def evaluate(
     Parameters
     ----------
     log
-        Must not be what either policy was trained on.
+        Must not be what either policy was trained on: a policy that knows its training rows is
+        refused where more than one in a hundred of the log's are among them, beyond what chance
+        explains.
     policy, baseline
         Something with a method ``probabilities``, or its result on this log, or ``uniform``,
         ``logged`` (the policy that wrote the log) or ``best-fixed`` (one action for everyone).
@@ -204,6 +280,8 @@ def evaluate(
         cross-fitted ridge regression per action.
     names
         What to call policy and baseline.
+    allow_training_rows
+        Judge a policy on its own training rows too, with a warning.
     seed
         Halves the log for ``best-fixed``, deals the folds of the regression, draws the bootstrap.
 
@@ -230,7 +308,7 @@ def evaluate(
             f"`bound` must bound a difference of two policies, which {bound} does not."
         )
     shown = names or (_name_of(policy, "policy"), _name_of(baseline, "baseline"))
-    notes: list[str] = []
+    overlaps, notes, remarks = _trained_on(log, (policy, baseline), shown, allow_training_rows)
     if _is_best(policy) or _is_best(baseline):
         chosen, kept = _halves(log, seed)
         best = best_fixed_action(log.rows(chosen))
@@ -254,25 +332,29 @@ def evaluate(
         for t in targets
     ]
     judged = [
-        _judge(log, name, target, found, confidence, seed)
-        for name, target, found in zip(shown, targets, estimates, strict=True)
+        Judged(name, _lines(log, target, found, confidence, seed), diagnose(log, target), overlap)
+        for name, target, found, overlap in zip(shown, targets, estimates, overlaps, strict=True)
     ]
-    difference = {}
-    for name in ESTIMATORS:
-        estimate = estimates[0][name].minus(estimates[1][name])
-        bounds = lower_bounds(
-            estimate, confidence, trials="it is not for differences of two policies", seed=seed
+    no_trials = "it is not for differences of two policies"
+    difference = {
+        name: Line.of(
+            estimates[0][name].minus(estimates[1][name]), confidence, trials=no_trials, seed=seed
         )
-        difference[name] = Line(estimate, bounds)
-    warnings = [w for each in judged for w in each.diagnostics.warnings(each.name)]
-    decisive = difference[DECISIVE].bounds[bound]
-    if decisive.value is None:
-        warnings.append(
-            f"There is no {bound} bound: {decisive.why_not}; give the range of rewards."
-        )
+        for name in ESTIMATORS
+    }
+    warnings = remarks + [w for each in judged for w in each.diagnostics.warnings(each.name)]
+    warnings += no_bound(difference, bound)
     return Evaluation(
         judged[0], judged[1], difference, confidence, bound, len(log), tuple(notes), tuple(warnings)
     )
+
+
+def no_bound(difference: dict[str, Line], bound: str) -> list[str]:
+    """Return a warning where there is nothing that could decide."""
+    decisive = difference[DECISIVE].bounds[bound]
+    if decisive.value is not None:
+        return []
+    return [f"There is no {bound} bound: {decisive.why_not}; give the range of rewards."]
 
 
 def _name_of(policy: PolicyLike, role: str) -> str:
@@ -309,24 +391,32 @@ def _target(log: BanditLog, policy: PolicyLike, floor: float | None) -> Target:
     return target_of(log, Uniform(log.n_actions), floor=floor)
 
 
-def _judge(
-    log: BanditLog,
-    name: str,
-    target: Target,
-    estimates: dict[str, Estimate],
-    confidence: float,
-    seed: int,
-) -> Judged:
+def _lines(
+    log: BanditLog, target: Target, estimates: dict[str, Estimate], confidence: float, seed: int
+) -> dict[str, Line]:
+    """Return every estimate of one policy with all its bounds."""
     trials: tuple[int, int] | str
     try:
         trials = binomial_trials(log, target)
     except InvalidInput as error:
         trials = str(error)
-    lines = {}
-    for each, estimate in estimates.items():
-        if each == DECISIVE:
-            bounds = lower_bounds(estimate, confidence, trials=trials, seed=seed)
-        else:
-            bounds = lower_bounds(estimate, confidence, seed=seed)
-        lines[each] = Line(estimate, bounds)
-    return Judged(name, lines, diagnose(log, target))
+    return {
+        name: Line.of(
+            estimate, confidence, seed=seed, **({"trials": trials} if name == DECISIVE else {})
+        )
+        for name, estimate in estimates.items()
+    }
+
+
+def _trained_on(
+    log: BanditLog, policies: tuple[PolicyLike, ...], names: tuple[str, str], allowed: bool
+) -> tuple[list[Overlap | None], list[str], list[str]]:
+    """Return what policies share with a log, notes and warnings; raise where that is too much."""
+    overlaps, notes, warnings = [], [], []
+    for name, policy in zip(names, policies, strict=True):
+        overlap = training_overlap(log, policy)
+        more, graver = training_remarks(name, policy, overlap, allowed=allowed)
+        overlaps.append(overlap)
+        notes += more + unseen_remarks(log, name, policy)
+        warnings += graver
+    return overlaps, notes, warnings

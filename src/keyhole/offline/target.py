@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.log import BanditLog
+from keyhole.describing import Described, Description
 from keyhole.errors import FloatArray, InvalidInput, check_number
+from keyhole.offline.matching import view_of
 
 _ROUNDING = 1e-6
 
@@ -19,8 +21,8 @@ class HasProbabilities(Protocol):
         """Return an (n, n_actions) array whose rows sum to 1."""
 
 
-@dataclass(frozen=True)
-class Target:
+@dataclass(frozen=True, repr=False)
+class Target(Described):
     """What a policy would have done in each row of a log.
 
     ``weights`` are its probabilities of the logged actions over their propensities; no row of
@@ -30,6 +32,13 @@ class Target:
     probabilities: FloatArray
     weights: FloatArray
     largest_weight: float
+
+    def _described(self) -> Description:
+        n_rows, n_actions = self.probabilities.shape
+        weights = f"{self.weights.min():.3g} to {self.weights.max():.3g}"
+        return Description(
+            f"Target of {n_rows:,} rows and {n_actions:,} actions", [("weights", weights)]
+        )
 
     @property
     def is_deterministic(self) -> bool:
@@ -50,7 +59,8 @@ def target_of(
     Parameters
     ----------
     policy
-        Anything with a method ``probabilities``, or its (n, n_actions) result.
+        Anything with a method ``probabilities``, or its (n, n_actions) result. Where it has
+        ``feature_names`` or ``action_names``, the log's are found by their names.
     floor
         The least propensity that the logging policy gives any action; by default the least that
         the log shows. Bounds with a guarantee rest on it, estimates do not.
@@ -61,11 +71,14 @@ def target_of(
     >>> target_of(log, [[0.2, 0.8], [0.2, 0.8]]).weights
     array([1.6, 0.4])
     """
-    given = policy.probabilities(log.contexts) if hasattr(policy, "probabilities") else policy
+    view = view_of(log, policy)
+    given = policy.probabilities(view.contexts) if hasattr(policy, "probabilities") else policy
     try:
         probabilities = np.ascontiguousarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InvalidInput("Probabilities of a policy must be numbers in rows.") from None
+    if probabilities.ndim == 2:
+        probabilities = view.by_log(probabilities)
     if probabilities.shape != (len(log), log.n_actions):
         raise InvalidInput(
             f"Probabilities of a policy must have a row per row of the log and a column per "

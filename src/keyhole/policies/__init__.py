@@ -9,6 +9,7 @@ from keyhole.policies.base import (
     Softmax,
     Uniform,
 )
+from keyhole.policies.choosing import MODELS, Trained, train_policy
 from keyhole.policies.files import load_policy, save_policy
 from keyhole.policies.forest import ForestScorer
 from keyhole.policies.linear import LinearScorer
@@ -18,6 +19,7 @@ from keyhole.policies.tables import POLICIES, SCORERS, policy
 from keyhole.policies.training import fit_classifiers, fit_forests, fit_rankers
 
 __all__ = [
+    "MODELS",
     "POLICIES",
     "SCORERS",
     "Always",
@@ -29,6 +31,7 @@ __all__ = [
     "Policy",
     "Scorer",
     "Softmax",
+    "Trained",
     "Uniform",
     "fit_classifiers",
     "fit_forests",
@@ -37,4 +40,5 @@ __all__ = [
     "load_policy",
     "policy",
     "save_policy",
+    "train_policy",
 ]

@@ -1,11 +1,15 @@
 """Policies: the probability of showing each of K ads to a visitor."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from keyhole.data.bandit.columns import Names, different_names
+from keyhole.data.bandit.seen import SeenRows
+from keyhole.describing import Description, short, some_of
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number, shown
 from keyhole.registry import Described
 
@@ -35,6 +39,58 @@ class Scorer(Described, ABC):
 
     n_actions: int
     n_features: int
+    feature_names: Names
+    """What the numbers of a context are called, where they have names."""
+    action_names: Names
+    seen_rows: SeenRows | None = None
+    """What it was fitted to; None where that is not known."""
+
+    def _take_names(
+        self, feature_names: Sequence[str] | None, action_names: Sequence[str] | None
+    ) -> None:
+        """Keep names that fit, or raise: for the end of a constructor."""
+        kind = type(self).__name__
+        self.feature_names = different_names(
+            feature_names, f"`feature_names` of {kind}", self.n_features
+        )
+        self.action_names = different_names(
+            action_names, f"`action_names` of {kind}", self.n_actions
+        )
+
+    def fitted_to(
+        self,
+        seen: SeenRows | None,
+        feature_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> Self:
+        """Return this scorer with what it was fitted to, and with the names that had."""
+        named = self.fresh(
+            feature_names=None if feature_names is None else list(feature_names),
+            action_names=None if action_names is None else list(action_names),
+        )
+        named.seen_rows = seen
+        return named
+
+    def _described(self) -> Description:
+        return Description(type(self).__name__, self._origin())
+
+    def _origin(self) -> list[tuple[str, str]]:
+        """Return what is told of a scorer: of which actions and features, and of how many rows."""
+        rows = [
+            (
+                "actions",
+                f"{self.n_actions:,}" if self.action_names is None else some_of(self.action_names),
+            ),
+            (
+                "features",
+                f"{self.n_features:,}"
+                if self.feature_names is None
+                else some_of(self.feature_names),
+            ),
+        ]
+        if self.seen_rows is not None:
+            rows.append(("trained on", f"{self.seen_rows.n_rows:,} rows"))
+        return rows
 
     @abstractmethod
     def scores(self, contexts: ArrayLike) -> FloatArray:
@@ -54,6 +110,23 @@ class Policy(Described, ABC):
     """A choice of one of K ads by chance, given a visitor's context."""
 
     n_actions: int
+    is_fitted: bool = False
+    """Whether it comes from data: then whoever judges it asks which."""
+
+    @property
+    def feature_names(self) -> Names:
+        """What the numbers of a context must be, in this order; None where that is not known."""
+        return None
+
+    @property
+    def action_names(self) -> Names:
+        """What the ads are called, in their order; None where they have no names."""
+        return None
+
+    @property
+    def seen_rows(self) -> SeenRows | None:
+        """The rows that it was fitted to; None where they are not known."""
+        return None
 
     @abstractmethod
     def probabilities(self, contexts: ArrayLike) -> FloatArray:
@@ -102,6 +175,7 @@ class ScorePolicy(Policy):
     """A policy that looks at scores."""
 
     scorer: Scorer
+    is_fitted = True
 
     def __init__(self, scorer: Scorer) -> None:
         if not isinstance(scorer, Scorer):
@@ -111,6 +185,24 @@ class ScorePolicy(Policy):
             )
         self.scorer = scorer
         self.n_actions = scorer.n_actions
+
+    def _described(self) -> Description:
+        own = {name: value for name, value in self.settings.items() if name != "scorer"}
+        told = ", ".join(f"{name}={short(value)}" for name, value in own.items())
+        scorer = ("scorer", type(self.scorer).__name__)
+        return Description(f"{type(self).__name__}({told})", [scorer, *self.scorer._origin()])
+
+    @property
+    def feature_names(self) -> Names:
+        return self.scorer.feature_names
+
+    @property
+    def action_names(self) -> Names:
+        return self.scorer.action_names
+
+    @property
+    def seen_rows(self) -> SeenRows | None:
+        return self.scorer.seen_rows
 
     def best(self, contexts: ArrayLike) -> IntArray:
         """Return the ad with the highest score for each visitor (ties: the lowest index)."""

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.data.bandit.seen import SeenRows
 from keyhole.errors import InvalidInput, check_choice
 from keyhole.files import reading_arrays, write_arrays
-from keyhole.policies.base import Policy, ScorePolicy
+from keyhole.policies.base import Policy, ScorePolicy, Scorer
 from keyhole.policies.tables import POLICIES, SCORERS
 from keyhole.registry import Table, registered_name
 
@@ -23,7 +24,7 @@ def _name_in(table: Table[Any], thing: Any) -> str:
 
 
 def save_policy(policy: Policy, path: Path | str) -> None:
-    """Write a policy as plain arrays (.npz).
+    """Write a policy as plain arrays (.npz), with its names and the digests of its training rows.
 
     Examples
     --------
@@ -44,11 +45,15 @@ def save_policy(policy: Policy, path: Path | str) -> None:
     if isinstance(policy, ScorePolicy):
         arrays["scorer"] = np.array(_name_in(SCORERS, policy.scorer))
         arrays |= {f"scorer.{name}": value for name, value in policy.scorer.arrays().items()}
+        arrays |= _origin_of(policy.scorer)
     write_arrays(path, arrays)
 
 
 def load_policy(path: Path | str) -> Policy:
-    """Read a policy written by :func:`save_policy`."""
+    """Read a policy written by :func:`save_policy`.
+
+    Files that were written before names and digests of rows were kept have neither.
+    """
     with reading_arrays(path, "a policy saved by save_policy") as arrays:
         if int(arrays["format"]) != _FORMAT:
             raise InvalidInput(f"its format is {int(arrays['format'])}, not {_FORMAT}.")
@@ -56,9 +61,29 @@ def load_policy(path: Path | str) -> Policy:
         settings = {name: value.item() for name, value in _part(arrays, "policy.").items()}
         if issubclass(cls, ScorePolicy):
             kind = SCORERS[check_choice(str(arrays["scorer"]), "scorer", SCORERS)]
-            settings["scorer"] = kind.of_arrays(_part(arrays, "scorer."))
+            settings["scorer"] = _with_origin(kind.of_arrays(_part(arrays, "scorer.")), arrays)
         policy: Policy = cls(**settings)
     return policy
+
+
+def _origin_of(scorer: Scorer) -> dict[str, Any]:
+    """Return the names and the digests of rows that a scorer has, as arrays."""
+    named = {"features": scorer.feature_names, "actions": scorer.action_names}
+    arrays = {
+        f"names.{what}": np.array(names, dtype=np.str_)
+        for what, names in named.items()
+        if names is not None
+    }
+    if scorer.seen_rows is not None:
+        arrays |= {f"rows.{name}": value for name, value in scorer.seen_rows.arrays().items()}
+    return arrays
+
+
+def _with_origin(scorer: Scorer, arrays: dict[str, Any]) -> Scorer:
+    names = {what: found.tolist() for what, found in _part(arrays, "names.").items()}
+    rows = _part(arrays, "rows.")
+    seen = SeenRows.of_arrays(rows) if rows else None
+    return scorer.fitted_to(seen, names.get("features"), names.get("actions"))
 
 
 def _part(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:

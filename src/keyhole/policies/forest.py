@@ -72,7 +72,14 @@ class ForestScorer(Scorer):
     The same as scikit-learn's ``predict_proba``: contexts are rounded to single precision first.
     """
 
-    def __init__(self, trees: Trees | Sequence[ArrayLike], n_features: int) -> None:
+    def __init__(
+        self,
+        trees: Trees | Sequence[ArrayLike],
+        n_features: int,
+        *,
+        feature_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> None:
         self.n_features = check_integer(n_features, "`n_features` of ForestScorer", at_least=0)
         try:
             given = Trees(*(np.asarray(a, dtype) for a, dtype in zip(trees, _DTYPES, strict=True)))
@@ -83,6 +90,7 @@ class ForestScorer(Scorer):
             ) from None
         self.trees = _checked(given, self.n_features)
         self.n_actions = len(given.ad_starts) - 1
+        self._take_names(feature_names, action_names)
 
     def scores(self, contexts: ArrayLike) -> FloatArray:
         table = check_contexts(contexts, self.n_features).astype(np.float32)

@@ -1,5 +1,7 @@
 """Linear scores: one weight vector and one offset per ad."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -16,7 +18,14 @@ class LinearScorer(Scorer):
     [[3.0, 7.0]]
     """
 
-    def __init__(self, weights: ArrayLike, offsets: ArrayLike) -> None:
+    def __init__(
+        self,
+        weights: ArrayLike,
+        offsets: ArrayLike,
+        *,
+        feature_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+    ) -> None:
         self.weights = check_array(weights, "`weights` of LinearScorer", n_dims=2)
         self.offsets = check_array(offsets, "`offsets` of LinearScorer", n_dims=1)
         if self.offsets.shape != self.weights.shape[:1]:
@@ -29,6 +38,7 @@ class LinearScorer(Scorer):
         if not np.isfinite(self.offsets).any():
             raise InvalidInput("LinearScorer must have at least one ad that can be chosen.")
         self.n_actions, self.n_features = self.weights.shape
+        self._take_names(feature_names, action_names)
 
     def scores(self, contexts: ArrayLike) -> FloatArray:
         scores: FloatArray = check_contexts(contexts, self.n_features) @ self.weights.T

@@ -5,12 +5,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.data.bandit.columns import Names
+from keyhole.data.bandit.log import BanditLog
+from keyhole.data.bandit.seen import RowRecorder, SeenRows
 from keyhole.errors import InvalidInput, check_choice, check_integer, check_number, check_seed
 from keyhole.kernels.compiled import rare_kernel
 from keyhole.kernels.draw import Draw, start, to_unit, word
 from keyhole.limits import check_memory
 from keyhole.policies.aligning import ALIGNMENTS, align
 from keyhole.policies.base import Arrays
+from keyhole.policies.examples import check_log
 from keyhole.policies.linear import LinearScorer
 from keyhole.policies.pairs import (
     POLICY_STREAM,
@@ -21,7 +25,10 @@ from keyhole.policies.pairs import (
     pair_params,
     thresholded,
 )
-from keyhole.policies.training import check_log
+
+_NO_NAMES = (None, None)
+_ROWS = "rows."
+"""What the names of arrays begin with that hold the digests of rows."""
 
 
 class StreamState(NamedTuple):
@@ -148,19 +155,32 @@ class OnlineRankers:
             np.zeros((self.n_actions, 2, size, self.n_features)),
             np.zeros((self.n_actions, 2), dtype=np.int64),
         )
+        self._recorder = RowRecorder(SeenRows.nothing())
+        self._names: tuple[Names, Names] = _NO_NAMES
 
     def update(self, context: ArrayLike, action: int, reward: float) -> None:
         """Learn from one impression."""
         self.learn(np.asarray(context, dtype=np.float64)[None], [action], [reward])
 
-    def learn(self, contexts: ArrayLike, actions: ArrayLike, rewards: ArrayLike) -> None:
-        """Learn from impressions in their order."""
-        table, ads, clicks, _ = check_log(contexts, actions, rewards, self.n_actions)
+    def learn(
+        self,
+        contexts: ArrayLike | BanditLog,
+        actions: ArrayLike | None = None,
+        rewards: ArrayLike | None = None,
+    ) -> None:
+        """Learn from impressions in their order, or from those of a log."""
+        given = check_log(contexts, actions, rewards, self.n_actions)
+        table, ads, clicks = given.contexts, given.ads, given.clicks
         if table.shape[1] != self.n_features:
             raise InvalidInput(
                 f"contexts must have n_features={self.n_features}, got {table.shape[1]}."
             )
+        names = (given.feature_names, given.action_names)
+        if self._names not in (_NO_NAMES, names) and names != _NO_NAMES:
+            raise InvalidInput("A log must have the names of those before it, got others.")
+        self._names = self._names if names == _NO_NAMES else names
         _learn(self.params, self.state, self.seed, table, ads, clicks)
+        self._recorder.add(table, ads, clicks)
 
     def scorer(self, alignment: str = "calibrated") -> LinearScorer:
         """Return the scorer learnt so far; an ad that lacks one of the classes is ruled out."""
@@ -180,11 +200,13 @@ class OnlineRankers:
                 rows @ ranker, np.repeat([0.0, 1.0], sizes), alignment, counts
             )
             weights[ad] = slope * ranker
-        return LinearScorer(weights, offsets)
+        return LinearScorer(weights, offsets).fitted_to(self._recorder.seen(), *self._names)
 
     def state_dict(self) -> Arrays:
-        """Return copies of all arrays of the state."""
-        return {name: array.copy() for name, array in self.state._asdict().items()}
+        """Return copies of all arrays of the state, and the digests of the rows behind it."""
+        seen = self._recorder.seen()
+        rows = {} if seen is None else {f"{_ROWS}{name}": a for name, a in seen.arrays().items()}
+        return {name: array.copy() for name, array in {**self.state._asdict(), **rows}.items()}
 
     def load_state_dict(self, arrays: Arrays) -> "OnlineRankers":
         """Go on from the arrays of :meth:`state_dict`."""
@@ -196,4 +218,6 @@ class OnlineRankers:
                     f"{arrays[name].shape} and {arrays[name].dtype}."
                 )
         self.state = StreamState(**{name: arrays[name].copy() for name in StreamState._fields})
+        rows = {n.removeprefix(_ROWS): array for n, array in arrays.items() if n.startswith(_ROWS)}
+        self._recorder = RowRecorder(SeenRows.of_arrays(rows) if rows else None)
         return self

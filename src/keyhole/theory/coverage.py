@@ -1,13 +1,17 @@
-"""How often a lower bound holds, on simulated logs whose truth is known."""
+"""How often a bound or an interval holds, on simulated logs whose truth is known."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from keyhole.data.bandit.log import BanditLog
 from keyhole.errors import check_choice, check_integer, check_seed
 from keyhole.offline.bounds import binomial_trials, clopper_pearson, lower_bound
-from keyhole.offline.estimators import importance_weighted
+from keyhole.offline.estimators import Estimate, importance_weighted
+from keyhole.offline.intervals import interval
 from keyhole.offline.target import target_of
 from keyhole.policies import Always
 
@@ -50,7 +54,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many bounds were at most the truth, with an interval for the probability of that."""
+    """How many bounds held the truth, with an interval for the probability of that."""
 
     bound: str
     setting: str
@@ -78,10 +82,30 @@ class Coverage:
         )
 
 
+Ends = tuple[float | None, float | None]
+
+
+def lower_end(bound: str, estimate: Estimate, confidence: float, **options: Any) -> Ends:
+    """Return a lower bound as an interval that goes on for ever."""
+    return lower_bound(bound, estimate, confidence, **options).value, math.inf
+
+
+def both_ends(bound: str, estimate: Estimate, confidence: float, **options: Any) -> Ends:
+    """Return a two-sided interval."""
+    found = interval(bound, estimate, confidence, **options)
+    return found.low, found.high
+
+
 def measure_coverage(
-    setting: str, bound: str, *, confidence: float = 0.95, n_logs: int = 2000, seed: int = 0
+    setting: str,
+    bound: str,
+    *,
+    confidence: float = 0.95,
+    n_logs: int = 2000,
+    seed: int = 0,
+    ends: Callable[..., Ends] = lower_end,
 ) -> Coverage:
-    """Return how often a bound held on simulated logs.
+    """Return how often a bound held on simulated logs; a two-sided one with :func:`both_ends`.
 
     The interval is Clopper and Pearson's at 99.8 %, 0.1 % on either side.
 
@@ -109,8 +133,8 @@ def measure_coverage(
             estimate = estimate.minus(importance_weighted(log, other))
         elif bound == "clopper-pearson":
             trials = binomial_trials(log, target)
-        found = lower_bound(bound, estimate, confidence, trials=trials, seed=index).value
-        n_covered += found is not None and found <= given.truth
+        low, high = ends(bound, estimate, confidence, trials=trials, seed=index)
+        n_covered += low is not None and high is not None and low <= given.truth <= high
     return Coverage(bound, setting, confidence, n_covered, n_logs, _interval(n_covered, n_logs))
 
 

@@ -1,7 +1,8 @@
 """Logs of bandit feedback from CSV and Parquet files, and back.
 
-Columns: ``action``, ``propensity``, ``reward``, if there are several places ``position`` (from 0),
-and a column ``x_NAME`` per feature. Actions are numbers from 0, or names.
+Columns: ``action``, ``propensity``, ``reward``, a column ``x_NAME`` per feature, and where there is
+such a thing ``position`` (from 0), ``time`` (numbers, or ISO 8601) and ``group`` (what rows belong
+together). Actions are numbers from 0, or names.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.data.bandit.impressions import COLUMNS as IMPRESSIONS
+from keyhole.data.bandit.impressions import log_of_impressions
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.sheets import (
     CsvFile,
@@ -25,7 +28,9 @@ from keyhole.errors import InvalidInput
 
 FEATURE = "x_"
 REQUIRED = ("action", "propensity", "reward")
-KNOWN = (*REQUIRED, "position")
+_TEXT = ("action", "time", "group")
+"""Columns that may hold something else than numbers."""
+KNOWN = (*REQUIRED, "position", "time", "group")
 
 
 def log_of_sheet(
@@ -36,8 +41,7 @@ def log_of_sheet(
     for name in sheet.names:
         if name not in KNOWN and not name.startswith(FEATURE):
             raise InvalidInput(
-                f"{sheet.path}: a column must be action, position, propensity, reward or "
-                f"{FEATURE}NAME, got {name!r}."
+                f"{sheet.path}: a column must be {', '.join(KNOWN)} or {FEATURE}NAME, got {name!r}."
             )
     propensities = sheet.numbers("propensity", missing="a propensity")
     rewards = sheet.numbers("reward", missing="a reward")
@@ -55,6 +59,8 @@ def log_of_sheet(
         positions=sheet.whole("position") if "position" in sheet.names else None,
         action_names=action_names,
         feature_names=[name.removeprefix(FEATURE) for name in features],
+        times=sheet.moments("time") if "time" in sheet.names else None,
+        groups=sheet.cells("group") if "group" in sheet.names else None,
     )
 
 
@@ -75,14 +81,20 @@ def read_bandit_csv(
 
 def bandit_csv(file: CsvFile, **options: Any) -> BanditLog:
     """Return the log of a CSV file in Keyhole's columns; options are :func:`log_of_sheet`'s."""
-    return log_of_csv(file, partial(log_of_sheet, **options), is_text="action".__eq__)
+    return log_of_csv(file, partial(log_of_sheet, **options), is_text=_TEXT.__contains__)
 
 
 def read_bandit_parquet(
     path: Path | str, *, n_actions: int | None = None, action_names: Sequence[str] | None = None
 ) -> BanditLog:
-    """Read a log from a Parquet file with the columns of :func:`read_bandit_csv`."""
-    return log_of_sheet(read_parquet(path), n_actions=n_actions, action_names=action_names)
+    """Read a log from a Parquet file with the columns of :func:`read_bandit_csv`.
+
+    A table of impressions that ``keyhole db export`` wrote is one too: see
+    :mod:`keyhole.data.bandit.impressions`.
+    """
+    sheet = read_parquet(path)
+    make = log_of_impressions if set(IMPRESSIONS) <= set(sheet.names) else log_of_sheet
+    return make(sheet, n_actions=n_actions, action_names=action_names)
 
 
 def _columns(log: BanditLog) -> dict[str, Any]:
@@ -91,6 +103,8 @@ def _columns(log: BanditLog) -> dict[str, Any]:
     return {
         "action": [log.name_of(action) for action in log.actions] if named else log.actions,
         "position": log.positions,
+        **({} if log.times is None else {"time": log.times}),
+        **({} if log.groups is None else {"group": log.groups}),
         "propensity": log.propensities,
         "reward": log.rewards,
         **{f"{FEATURE}{name}": log.contexts[:, i] for i, name in enumerate(names)},

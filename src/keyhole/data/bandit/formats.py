@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.data.bandit.files import bandit_csv, read_bandit_parquet
+from keyhole.data.bandit.impressions import read_events
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.sheets import (
     CsvFile,
@@ -26,14 +27,24 @@ _AFFINITY = "user-item_affinity_"
 
 
 def read_bandit(
-    path: Path | str, *, n_actions: int | None = None, action_names: Sequence[str] | None = None
+    path: Path | str,
+    *,
+    n_actions: int | None = None,
+    action_names: Sequence[str] | None = None,
+    feature_names: Sequence[str] | None = None,
 ) -> BanditLog:
-    """Read a log from a file: Parquet by its ending, Open Bandit by its header, or CSV."""
+    """Read a log from a file: Parquet and .ndjson by its ending, Open Bandit by its header, or CSV.
+
+    ``feature_names`` are what an Open Bandit file is to have, see :func:`read_open_bandit`; the
+    other files name their features themselves.
+    """
     if Path(path).suffix == ".parquet":
         return read_bandit_parquet(path, n_actions=n_actions, action_names=action_names)
+    if Path(path).suffix == ".ndjson":
+        return read_events(path, n_actions=n_actions, action_names=action_names)
     file = open_csv(path)
     if is_open_bandit(file):
-        return _open_bandit(file, n_actions, None, affinities=False)
+        return _open_bandit(file, n_actions, feature_names, affinities=False)
     return bandit_csv(file, n_actions=n_actions, action_names=action_names)
 
 
@@ -107,7 +118,16 @@ def _log_of_open_bandit(
         n_actions=n_actions or beside or None,
         positions=positions - 1,
         feature_names=list(columns),
+        times=_times(sheet),
     )
+
+
+def _times(sheet: Sheet) -> FloatArray | None:
+    """Return when rows were logged, where that can be read; estimates do without it."""
+    try:
+        return sheet.moments("timestamp") if "timestamp" in sheet.names else None
+    except InvalidInput:
+        return None
 
 
 def _user_feature(sheet: Sheet, name: str, keep_first: bool) -> dict[str, FloatArray]:

@@ -5,8 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from keyhole.data.bandit.columns import (
+    UnusableRow,
+    different_names,
+    is_number,
+    numbers,
+    seconds_of,
+    whole,
+)
+from keyhole.data.bandit.splitting import Moment, first_rows
+from keyhole.describing import Described, Description, some_of
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
 
 _LARGEST = 1e75
@@ -16,17 +26,8 @@ _LARGEST_FEATURE = 1e150
 _ALWAYS_PLAUSIBLE = 10_000
 
 
-class UnusableRow(InvalidInput):
-    """A row that no log can have; readers of files say on which line it was."""
-
-    def __init__(self, row: int, reason: str) -> None:
-        super().__init__(f"Row {row} of a BanditLog: {reason}.")
-        self.row = row
-        self.reason = reason
-
-
-@dataclass(frozen=True)
-class BanditLog:
+@dataclass(frozen=True, repr=False)
+class BanditLog(Described):
     """Contexts, the action taken in each, its propensity and its reward, one row each.
 
     Parameters
@@ -45,6 +46,11 @@ class BanditLog:
         The place of the action on the page, from 0; all 0 where there is one place only.
     action_names, feature_names
         Names of actions and features, where they have any.
+    times
+        When each action was taken: numbers that grow with time, or moments as ISO 8601 has them,
+        which become seconds since 1970 (UTC where they name no zone).
+    groups
+        What rows belong together, such as the visitor of each; kept as text.
 
     Notes
     -----
@@ -66,16 +72,22 @@ class BanditLog:
     positions: IntArray
     action_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
+    times: FloatArray | None = None
+    groups: NDArray[np.str_] | None = None
 
     def __post_init__(self) -> None:
         check_integer(self.n_actions, "`n_actions` of a BanditLog", at_least=1)
         columns: dict[str, Any] = {
-            "contexts": _numbers(self.contexts, "contexts", 2),
-            "rewards": _numbers(self.rewards, "rewards", 1),
-            "propensities": _numbers(self.propensities, "propensities", 1),
-            "actions": _whole(self.actions, "actions"),
-            "positions": _whole(self.positions, "positions"),
+            "contexts": numbers(self.contexts, "contexts", 2),
+            "rewards": numbers(self.rewards, "rewards", 1),
+            "propensities": numbers(self.propensities, "propensities", 1),
+            "actions": whole(self.actions, "actions"),
+            "positions": whole(self.positions, "positions"),
         }
+        if self.times is not None:
+            columns["times"] = seconds_of(self.times)
+        if self.groups is not None:
+            columns["groups"] = np.array([str(group) for group in self.groups], dtype=np.str_)
         n_rows = len(columns["actions"])
         if n_rows == 0:
             raise InvalidInput("A BanditLog must have at least one row.")
@@ -91,7 +103,9 @@ class BanditLog:
             ("action_names", self.n_actions),
             ("feature_names", columns["contexts"].shape[1]),
         ):
-            object.__setattr__(self, name, _names(getattr(self, name), name, length))
+            object.__setattr__(
+                self, name, different_names(getattr(self, name), f"{name} of a BanditLog", length)
+            )
         _check_rows(self)
 
     @classmethod
@@ -106,6 +120,8 @@ class BanditLog:
         positions: ArrayLike | None = None,
         action_names: Sequence[str] | None = None,
         feature_names: Sequence[str] | None = None,
+        times: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> "BanditLog":
         """Return a log of arrays, with as many actions as it shows or names, on one place.
 
@@ -130,7 +146,24 @@ class BanditLog:
             np.zeros(len(taken), np.int64) if positions is None else positions,  # type: ignore[arg-type]
             None if action_names is None else tuple(action_names),
             None if feature_names is None else tuple(feature_names),
+            times,  # type: ignore[arg-type]
+            groups,  # type: ignore[arg-type]
         )
+
+    def _described(self) -> Description:
+        rows = [
+            ("rewarded", f"{int((self.rewards != 0.0).sum()):,} (mean {self.mean_reward:.4g})"),
+            ("actions", some_of(self.action_names or range(self.n_actions))),
+            ("features", some_of(self.feature_names or range(self.contexts.shape[1]))),
+            ("propensities", f"{self.propensities.min():.3g} to {self.propensities.max():.3g}"),
+        ]
+        if self.positions.any():
+            rows.append(("positions", f"{int(self.positions.max()) + 1}"))
+        if self.times is not None:
+            rows.append(("times", f"{self.times.min():.10g} to {self.times.max():.10g}"))
+        if self.groups is not None:
+            rows.append(("groups", f"{len(np.unique(self.groups)):,}"))
+        return Description(f"BanditLog of {len(self):,} rows", rows)
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -161,7 +194,47 @@ class BanditLog:
             self.positions[which],
             self.action_names,
             self.feature_names,
+            None if self.times is None else self.times[which],
+            None if self.groups is None else self.groups[which],
         )
+
+    def split(
+        self, share: float = 0.7, *, by: str = "time", at: Moment | None = None, seed: int = 0
+    ) -> tuple["BanditLog", "BanditLog"]:
+        """Return a part to train on and a part to judge on, both with all that belongs to them.
+
+        Parameters
+        ----------
+        share
+            How much of the log the first part is to have.
+        by
+            ``time``: the first part is what came first, and rows of one moment stay together, so
+            that its share may differ a little. ``rows``: the same by the order of the rows, for a
+            log that is in order and has no times. ``random``: rows dealt by chance; where the log
+            has groups, whole groups.
+        at
+            The moment (by time) or the row (by rows) at which the second part begins, instead of a
+            share.
+        seed
+            What is dealt by chance follows from it.
+
+        Notes
+        -----
+        By time is what the future will be like: a policy is trained on the past. A log without
+        times is refused, for nothing says that its rows are in order.
+
+        Examples
+        --------
+        >>> log = BanditLog.of(np.zeros((4, 0)), [0, 1, 0, 1], [0, 1, 0, 0], [0.5] * 4,
+        ...                    times=["2026-01-03", "2026-01-01", "2026-01-02", "2026-01-02"])
+        >>> train, held_out = log.split(0.7)
+        >>> train.actions.tolist(), held_out.actions.tolist()
+        ([1, 0, 1], [0])
+        >>> [len(part) for part in log.split(0.5, by="random")]
+        [2, 2]
+        """
+        first = first_rows(self, share, by, at, seed)
+        return self.rows(first), self.rows(~first)
 
     def name_of(self, action: int) -> str:
         """Return what an action is called."""
@@ -190,7 +263,7 @@ def _numbered(
     cells = [] if getattr(actions, "dtype", np.dtype(object)).kind in "iufb" else list(actions)
     named = [isinstance(cell, str) for cell in cells]
     if not any(named):
-        return _whole(actions, "actions"), names
+        return whole(actions, "actions"), names
     if not all(named):
         number, name = cells[named.index(False)], cells[named.index(True)]
         raise InvalidInput(
@@ -200,7 +273,7 @@ def _numbered(
         if not cell.strip():
             raise UnusableRow(row, "an action is missing")
     if names is None and all(is_number(cell) for cell in cells):
-        return _whole(cells, "actions"), None
+        return whole(cells, "actions"), None
     if names is None:
         names = sorted(set(cells))
         if n_actions is not None and n_actions != len(names):
@@ -213,55 +286,6 @@ def _numbered(
             known = ", ".join(names)[:200]
             raise UnusableRow(row, f"an action must be one of {known}, got {cell!r}")
     return np.array([index[cell] for cell in cells], dtype=np.int64), names
-
-
-def _numbers(values: Any, name: str, n_dims: int) -> FloatArray:
-    try:
-        array = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        for row, cell in enumerate(values if np.iterable(values) else [values]):
-            if n_dims == 1 and not is_number(cell):
-                raise InvalidInput(
-                    f"{name} of a BanditLog must be numbers, got {cell!r} in row {row}."
-                ) from None
-        raise InvalidInput(
-            f"{name} of a BanditLog must be numbers in rows of one length."
-        ) from None
-    if array.ndim != n_dims:
-        raise InvalidInput(
-            f"{name} of a BanditLog must have {n_dims} dimensions, got {array.ndim}."
-        )
-    return array
-
-
-def is_number(cell: Any) -> bool:
-    """Return whether Python reads a number in a cell."""
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _whole(values: Any, name: str) -> IntArray:
-    numbers = _numbers(values, name, 1)
-    bad = ~(np.isfinite(numbers) & (numbers == np.floor(numbers)) & (np.abs(numbers) < 2.0**53))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InvalidInput(
-            f"{name} of a BanditLog must be whole numbers, got {numbers[row]} in row {row}."
-        )
-    return numbers.astype(np.int64)
-
-
-def _names(names: Sequence[str] | None, name: str, length: int) -> tuple[str, ...] | None:
-    if names is None:
-        return None
-    if len(names) != length or len(set(names)) != length:
-        raise InvalidInput(
-            f"{name} of a BanditLog must be {length} different names, got {len(names)}."
-        )
-    return tuple(str(each) for each in names)
 
 
 def _check_rows(log: BanditLog) -> None:

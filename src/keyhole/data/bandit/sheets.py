@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from keyhole.data.bandit.log import BanditLog, UnusableRow, is_number
+from keyhole.data.bandit.columns import UnusableRow, is_number, seconds_of
+from keyhole.data.bandit.log import BanditLog
 from keyhole.data.packed import decoded, read_unpacked, readable
 from keyhole.errors import FloatArray, IntArray, InvalidInput, LibraryMissing
 from keyhole.files import read_input, write_atomically
@@ -90,6 +91,18 @@ class Sheet(ABC):
                 f"{self.place(row)}, column {name!r}: a whole number is needed, got {cell!r}."
             )
         return numbers.astype(np.int64)
+
+    def moments(self, name: str) -> FloatArray:
+        """Return a column of times as numbers: as they are, or seconds since 1970 of ISO 8601."""
+        parsed = self._parsed(name)
+        if parsed is not None:
+            return parsed
+        try:
+            return seconds_of(self.cells(name))
+        except UnusableRow as error:
+            raise InvalidInput(
+                f"{self.place(error.row)}, column {name!r}: {error.reason}."
+            ) from None
 
     def log(self, *columns: Any, **options: Any) -> BanditLog:
         """Return the log that ``BanditLog.of`` makes of columns; a bad row is named by its line."""
