@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+# These tests need the packages that `make test-ecosystem` installs, which runs them.
+collect_ignore = ["ecosystem"]
+
 
 def pytest_collection_modifyitems(items):
     """Begin with the longest test, so that no worker is left alone with it at the end."""
