@@ -29,7 +29,8 @@ def _stand_in_for_pytorch():
     It imports PyTorch for learners of its own and for one check of a type. Nothing here calls
     them, and PyTorch takes gigabytes.
     """
-    for name in ("torch", "torch.nn", "torch.nn.functional", "torch.optim"):
+    used = ("nn", "nn.functional", "optim", "utils", "utils.data")
+    for name in ("torch", *(f"torch.{module}" for module in used)):
         sys.modules[name] = module = _StandIn(name)
         parent, _, own = name.rpartition(".")
         if parent:

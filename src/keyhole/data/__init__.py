@@ -7,6 +7,7 @@ from keyhole.data.bandit.files import (
     write_bandit_parquet,
 )
 from keyhole.data.bandit.formats import (
+    from_open_bandit_pipeline,
     read_bandit,
     read_open_bandit,
     to_open_bandit_pipeline,
@@ -25,6 +26,7 @@ __all__ = [
     "BanditLog",
     "QuerySet",
     "RatingsTable",
+    "from_open_bandit_pipeline",
     "iterate_letor",
     "letor_columns",
     "people_in_order",

@@ -1,11 +1,12 @@
 """Logs in other libraries' forms: the Open Bandit files and pipeline, and Vowpal Wabbit."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.files import bandit_csv, read_bandit_parquet
 from keyhole.data.bandit.log import BanditLog
@@ -120,8 +121,15 @@ def _user_feature(sheet: Sheet, name: str, keep_first: bool) -> dict[str, FloatA
     }
 
 
-def to_open_bandit_pipeline(log: BanditLog) -> dict[str, Any]:
+def to_open_bandit_pipeline(
+    log: BanditLog, *, action_context: ArrayLike | None = None
+) -> dict[str, Any]:
     """Return a log as the Open Bandit Pipeline's ``bandit_feedback``.
+
+    Parameters
+    ----------
+    action_context
+        Features of the actions, which a log has none of; by default each action is its own.
 
     Examples
     --------
@@ -129,17 +137,50 @@ def to_open_bandit_pipeline(log: BanditLog) -> dict[str, Any]:
     >>> to_open_bandit_pipeline(log)["pscore"]
     array([0.5, 0.5])
     """
+    of_actions = np.eye(log.n_actions) if action_context is None else np.array(action_context)
+    if len(of_actions) != log.n_actions:
+        raise InvalidInput(
+            f"`action_context` must have a row for each of the {log.n_actions} actions, got "
+            f"{len(of_actions)}."
+        )
     return {
         "n_rounds": len(log),
         "n_actions": log.n_actions,
         "context": log.contexts.copy(),
-        "action_context": np.eye(log.n_actions),
+        "action_context": of_actions,
         "action": log.actions.copy(),
         "position": log.positions.copy(),
         "reward": log.rewards.copy(),
         "expected_reward": None,
         "pscore": log.propensities.copy(),
     }
+
+
+def from_open_bandit_pipeline(
+    feedback: Mapping[str, Any], *, feature_names: Sequence[str] | None = None
+) -> BanditLog:
+    """Return the log that the Open Bandit Pipeline's ``bandit_feedback`` holds.
+
+    What a log has no place for is left out: features of actions, expected rewards.
+
+    Examples
+    --------
+    >>> log = BanditLog.of([[0.5], [0.1]], actions=[1, 0], rewards=[0, 1], propensities=[0.5, 0.5])
+    >>> from_open_bandit_pipeline(to_open_bandit_pipeline(log)).rewards.tolist()
+    [0.0, 1.0]
+    """
+    for name in ("context", "action", "reward", "pscore"):
+        if feedback.get(name) is None:
+            raise InvalidInput(f"bandit_feedback must have {name!r}, got none.")
+    return BanditLog.of(
+        feedback["context"],
+        feedback["action"],
+        feedback["reward"],
+        feedback["pscore"],
+        n_actions=feedback.get("n_actions"),
+        positions=feedback.get("position"),
+        feature_names=feature_names,
+    )
 
 
 def write_open_bandit(
