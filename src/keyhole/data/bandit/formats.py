@@ -1,6 +1,5 @@
-"""Logs in other libraries' forms: the Open Bandit files and pipeline, and Vowpal Wabbit."""
+"""Logs of the Open Bandit Dataset and the Open Bandit Pipeline, and of any known form."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from keyhole.data.bandit.sheets import (
     open_csv,
     read_sheet,
     write_csv,
-    write_text,
 )
 from keyhole.errors import FloatArray, InvalidInput
 
@@ -219,23 +217,3 @@ def write_open_bandit(
         },
     )
     return target / f"{campaign}.csv"
-
-
-def write_vowpal_wabbit(log: BanditLog, path: Path | str) -> None:
-    """Write a log in Vowpal Wabbit's contextual-bandit form, for ``vw --cb``; .gz is gzipped.
-
-    A line is ``action:cost:probability | feature:value …``: actions count from 1, a cost is a
-    reward negated, features that are 0 are left out.
-    """
-    names = log.feature_names or tuple(f"x{i}" for i in range(log.contexts.shape[1]))
-    plain = [re.sub(r"[\s:|]", "_", name) for name in names]  # what its form gives a meaning to
-    lines = []
-    for row in range(len(log)):
-        context = log.contexts[row]
-        features = " ".join(
-            f"{plain[i]}:{float(context[i])!r}" for i in np.flatnonzero(context).tolist()
-        )
-        cost, chance = 0.0 - float(log.rewards[row]), float(log.propensities[row])
-        label = f"{log.actions[row] + 1}:{cost!r}:{chance!r}"
-        lines.append(f"{label} | {features}".rstrip())
-    write_text(path, "\n".join(lines) + "\n")
