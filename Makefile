@@ -86,7 +86,7 @@ sbom: $(VENV)/installed ## What is installed, as a CycloneDX bill of materials i
 lock: $(VENV)/installed ## Pin the newest versions of all dependencies, with their hashes
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --group lock pyproject.toml -o requirements.lock
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra figures --extra logs --extra oracle --extra ads \
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra cli --extra figures --extra logs --extra oracle --extra ads \
 		--group lock pyproject.toml tests/ecosystem/requirements.in -o tests/ecosystem/requirements.lock
 
 clean: ## Remove what was built
