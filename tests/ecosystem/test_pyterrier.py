@@ -1,5 +1,8 @@
 """Rankers in PyTerrier's pipelines and experiments, on MQ2008, with the numbers of Keyhole."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pyterrier as pt
@@ -19,7 +22,7 @@ def precision(grades, order):
     return measure("Precision@5")((grades > 0).astype(float), order) / 5
 
 
-MEASURES = {
+MEASURES: dict[Any, Callable[..., float]] = {
     nDCG(gains={0: 0, 1: 1, 2: 3}) @ 10: measure("NDCG@10"),
     AP: measure("AP"),
     RR: measure("RR"),

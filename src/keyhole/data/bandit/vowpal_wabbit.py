@@ -81,18 +81,21 @@ def read_vowpal_wabbit(
     """
     path = Path(path)
     text = decoded(path, read_unpacked(path, "Vowpal Wabbit"), "Vowpal Wabbit")
-    lines = [_line_of(path, number, line) for number, line in enumerate(text.split("\n"), 1)]
-    whole = [list(group) for is_text, group in groupby(lines, bool) if is_text]
-    if not whole:
+    numbered = groupby(enumerate(text.split("\n"), 1), lambda line: not line[1].strip())
+    blocks = [
+        [_line_of(path, number, line) for number, line in group]
+        for is_empty, group in numbered
+        if not is_empty
+    ]
+    if not blocks:
         raise InvalidInput(f"{path} must have at least one row.")
-    first = whole[0][0]
-    has_actions = first.is_shared or any(not line.labels for line in whole[0])
+    has_actions = any(line.is_shared or not line.labels for line in blocks[0])
     if has_actions:
-        examples = [_of_actions(path, block) for block in whole]
+        examples = [_of_actions(path, block) for block in blocks]
         action_names = _check_actions(path, examples)
         n_actions = len(examples[0].actions)
     else:
-        examples = [_of_line(path, line) for block in whole for line in block]
+        examples = [_of_line(path, line) for block in blocks for line in block]
         action_names = None
     contexts, names = _contexts(path, [each.features for each in examples], feature_names)
     try:
@@ -133,9 +136,7 @@ class _Example(NamedTuple):
     actions: tuple[tuple[str, ...], ...] = ()
 
 
-def _line_of(path: Path, number: int, text: str) -> _Line | None:
-    if not text.strip():
-        return None
+def _line_of(path: Path, number: int, text: str) -> _Line:
     head, bar, rest = text.partition("|")
     words = head.split()
     if bar and words and not head[-1].isspace() and ":" not in words[-1] and words[-1] != _SHARED:
