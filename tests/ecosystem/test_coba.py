@@ -65,7 +65,17 @@ def test_values_of_a_policy_are_equal(log, policy):
     assert estimate.value != pytest.approx(log.mean_reward, rel=0.1)
 
 
-def test_coba_draws_from_the_probabilities(log, policy):
+def test_actions_are_drawn_from_the_probabilities(log, policy):
+    context, actions = log.contexts[0].tolist(), list(range(log.n_actions))
+    learner, chances = PolicyLearner(policy, seed=1), policy.probabilities(log.contexts[:1])[0]
+    n_draws = 2000
+    counts = np.zeros(log.n_actions)
+    for _ in range(n_draws):
+        ((action, chance),) = learner.predict(context, actions).values()
+        assert chance == learner.score(context, actions, action) == chances[action]
+        counts[action] += 1
+    # Five standard deviations of a binomial count, for each of 34 actions.
+    assert (np.abs(counts - n_draws * chances) <= 5 * np.sqrt(n_draws * chances) + 1).all()
     accepted = list(RejectionCB(cpct=0.0).evaluate(LoggedEnvironment(log), PolicyLearner(policy)))
     assert 10 < len(accepted) < len(log)
 

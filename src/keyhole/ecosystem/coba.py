@@ -12,7 +12,7 @@ import numpy as np
 
 from keyhole.contracts import Impression, Ranker
 from keyhole.data import BanditLog
-from keyhole.errors import FloatArray, InvalidInput
+from keyhole.errors import FloatArray, InvalidInput, check_seed
 from keyhole.policies import Policy
 from keyhole.registry import registered_name
 
@@ -92,10 +92,17 @@ def log_of(environment: Any, *, feature_names: Sequence[str] | None = None) -> B
 
 
 class PolicyLearner:
-    """A policy as a learner that has learnt: it gives probabilities, and learns no more."""
+    """A policy as a learner that has learnt: it draws actions from its probabilities.
 
-    def __init__(self, policy: Policy) -> None:
+    Parameters
+    ----------
+    seed
+        Seed of what it draws.
+    """
+
+    def __init__(self, policy: Policy, *, seed: int = 0) -> None:
         self.policy = policy
+        self.draws = np.random.default_rng(check_seed(seed))
 
     @property
     def params(self) -> dict[str, Any]:
@@ -114,9 +121,11 @@ class PolicyLearner:
         """Return how likely the policy is to take an action."""
         return float(self._chances(context, actions)[list(actions).index(action)])
 
-    def predict(self, context: Any, actions: Sequence[Any]) -> dict[str, list[float]]:
-        """Return how likely the policy is to take each action."""
-        return {"pmf": self._chances(context, actions).tolist()}
+    def predict(self, context: Any, actions: Sequence[Any]) -> dict[str, tuple[Any, float]]:
+        """Return the action to take and its probability."""
+        chances = self._chances(context, actions)
+        drawn = int(self.draws.choice(len(actions), p=chances / chances.sum()))
+        return {"action_prob": (actions[drawn], float(chances[drawn]))}
 
     def learn(self, context: Any, action: Any, reward: float, probability: float) -> None:
         """Leave the policy as it is."""
