@@ -40,6 +40,9 @@ def _stand_in_for_pytorch():
 if importlib.util.find_spec("torch") is None:
     _stand_in_for_pytorch()
 
+# MLflow tells its makers what it is used for, over the network, unless it is told not to.
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+
 
 def pytest_configure(config):
     """Let other packages warn: what they warn of is theirs to mend."""

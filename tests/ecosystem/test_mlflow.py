@@ -1,6 +1,7 @@
 """Results in MLflow's runs, read back through its client with equal numbers."""
 
 import json
+from dataclasses import replace
 
 import mlflow
 import numpy as np
@@ -14,32 +15,35 @@ from keyhole.cli.app import app
 from keyhole.data import read_bandit
 from keyhole.ecosystem.mlflow import log_evaluation, log_folder, log_trace
 from keyhole.errors import InvalidInput
+from keyhole.lab.run import reproduce
+from keyhole.lab.study import find_study
 from keyhole.offline import evaluate
 from keyhole.policies import Softmax, fit_classifiers
 
 
 @pytest.fixture(scope="module", params=["sqlite", "files"])
-def store(request, tmp_path_factory):
-    """Track to a database, or to files."""
+def experiment(request, tmp_path_factory):
+    """Track to a database, or to files; return where runs go."""
     folder = tmp_path_factory.mktemp(request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # it asks to be told so
         is_file = request.param == "sqlite"
         mlflow.set_tracking_uri(f"sqlite:///{folder}/runs.db" if is_file else f"{folder}/runs")
-        kept_in = MlflowClient().create_experiment("keyhole", str(folder / "artifacts"))
-        mlflow.set_experiment(experiment_id=kept_in)
-        yield
+        yield MlflowClient().create_experiment("keyhole", str(folder / "artifacts"))
     mlflow.set_tracking_uri(None)
 
 
-pytestmark = pytest.mark.usefixtures("store")
+@pytest.fixture
+def logged(experiment):
+    """Return what logs a result and reads its run back."""
 
+    def log_and_read(log, *arguments, **options):
+        with mlflow.start_run(experiment_id=experiment) as run:
+            log(*arguments, **options)
+        client = MlflowClient()
+        return client, client.get_run(run.info.run_id)
 
-def logged(log, *arguments, **options):
-    with mlflow.start_run() as run:
-        log(*arguments, **options)
-    client = MlflowClient()
-    return client, client.get_run(run.info.run_id)
+    return log_and_read
 
 
 def file_of(client, run, name):
@@ -57,7 +61,7 @@ def some_axes():
     return axes
 
 
-def test_a_game():
+def test_a_game(logged):
     ranker, world = RTopK(5, horizon=2000), Flips(5, n_relevant=2)
     trace = play(ranker, world, rounds=2000, runs=3)
     client, run = logged(
@@ -81,7 +85,7 @@ def test_a_game():
         assert file.read(8) == b"\x89PNG\r\n\x1a\n"
 
 
-def test_a_game_of_one_run_has_no_errors():
+def test_a_game_of_one_run_has_no_errors(logged):
     trace = play(RTopK(5, horizon=300), Flips(5, n_relevant=2), rounds=300)
     client, run = logged(log_trace, trace)
     assert "average_regret_error" not in run.data.metrics
@@ -89,7 +93,7 @@ def test_a_game_of_one_run_has_no_errors():
     assert [each.path for each in client.list_artifacts(run.info.run_id)] == ["trace.json"]
 
 
-def test_an_evaluation(real_data):
+def test_an_evaluation(logged, real_data):
     log = read_bandit(real_data / "obd_small" / "random_men.csv.gz")
     train, test = log.rows(slice(5000)), log.rows(slice(5000, None))
     scorer = fit_classifiers(
@@ -111,7 +115,7 @@ def test_an_evaluation(real_data):
     assert file_of(client, run, "evaluation.png")
 
 
-def test_the_folder_of_a_command(tmp_path):
+def test_the_folder_of_a_command(logged, tmp_path):
     out = tmp_path / "out"
     arguments = "play --ranker rtopk --items 5 --rounds 300 --world flips --runs 3 --against random"
     ran = CliRunner().invoke(app, [*arguments.split(), "--out", str(out)])
@@ -130,13 +134,31 @@ def test_the_folder_of_a_command(tmp_path):
     assert run.data.params["seed"] == "0"
 
 
+def test_a_study(logged, tmp_path):
+    study = find_study("thesis-fig3.2", quick=True)
+    study = replace(study, curves=study.curves[:2], lines=(), claims=())
+    result = reproduce(study, tmp_path / "out")
+    client, run = logged(log_folder, tmp_path / "out")
+    for curve in result.curves.values():
+        means, errors = curve.mean
+        for name, values in (("average_regret", means), ("standard_error", errors)):
+            points = history(client, run, f"{_plain(curve.label)}/{name}")
+            assert points == list(zip(curve.x, values, strict=True))
+    assert (run.data.params["key"], run.data.params["holds"]) == ("thesis-fig3.2", "True")
+    files = {each.path for each in client.list_artifacts(run.info.run_id)}
+    assert {"verdicts.json", "curves.csv", "thesis-fig3.2.png", "thesis-fig3.2.svg"} <= files
+
+
 def _plain(label):
-    return "".join("_" if each in ',()"' else each for each in label.strip('"'))
+    return "".join("_" if each in ',()"=' else each for each in label.strip('"'))
 
 
-def test_a_run_must_be_open():
+def test_a_run_must_be_open(experiment):
     trace = play(RTopK(5, horizon=300), Flips(5, n_relevant=2), rounds=300)
     with pytest.raises(InvalidInput, match="An MLflow run must be open"):
         log_trace(trace)
-    with mlflow.start_run(), pytest.raises(InvalidInput, match="must be a folder"):
+    with (
+        mlflow.start_run(experiment_id=experiment),
+        pytest.raises(InvalidInput, match="must be a folder"),
+    ):
         log_folder("nowhere")
