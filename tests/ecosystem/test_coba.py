@@ -101,9 +101,9 @@ def test_a_ranker_learns_as_it_does_alone():
     relevance = [world.relevance(round).tolist() for round in range(n_rounds)]
     simulation = Environments.from_lambda(
         n_rounds,
-        lambda index: None,
-        lambda index, context: [0, 1, 2, 3],
-        lambda index, context, action: relevance[index][action],
+        lambda _: None,
+        lambda *_: [0, 1, 2, 3],
+        lambda index, _, action: relevance[index][action],
     )
     through, alone = Keystone(4, k=1), Keystone(4, k=1)
     rows = list(

@@ -15,6 +15,7 @@ from keyhole.cli.app import app
 from keyhole.data import read_bandit
 from keyhole.ecosystem.mlflow import log_evaluation, log_folder, log_trace
 from keyhole.errors import InvalidInput
+from keyhole.files import plain
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study
 from keyhole.offline import evaluate
@@ -111,7 +112,7 @@ def test_an_evaluation(logged, real_data):
     assert run.data.tags["verdict"] == found.verdict
     assert (run.data.params["policy"], run.data.params["rows"]) == ("softmax", "5000")
     with open(file_of(client, run, "evaluation.json")) as file:
-        assert json.load(file)["difference"] == found.as_dict()["difference"]
+        assert json.load(file) == plain(found.as_dict())
     assert file_of(client, run, "evaluation.png")
 
 
