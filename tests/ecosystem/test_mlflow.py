@@ -150,6 +150,15 @@ def test_a_study(logged, tmp_path):
     assert {"verdicts.json", "curves.csv", "thesis-fig3.2.png", "thesis-fig3.2.svg"} <= files
 
 
+def test_a_long_curve_is_logged_whole(logged, tmp_path):
+    rows = [f"a,{round},{1 / round!r},,1" for round in range(1, 2501)]
+    header = "curve,round,average_regret,standard_error,runs"
+    (tmp_path / "curves.csv").write_text("\n".join([header, *rows]))
+    client, run = logged(log_folder, tmp_path)
+    points = history(client, run, "a/average_regret")
+    assert points == [(round, 1 / round) for round in range(1, 2501)]
+
+
 def _plain(label):
     return "".join("_" if each in ',()"=' else each for each in label.strip('"'))
 

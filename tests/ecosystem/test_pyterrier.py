@@ -52,6 +52,7 @@ def test_frames_come_back_as_lists(queries, frames):
     for name in ("features", "relevance", "starts"):
         assert np.array_equal(getattr(again, name), getattr(queries, name)), name
     assert again.query_ids == queries.query_ids
+    assert query_lists(results[::-1]).query_ids == queries.query_ids[::-1]
     mixed = results.sample(frac=1.0, random_state=0)
     shuffled = query_lists(mixed, qrels)
     assert sorted(shuffled.query_ids) == sorted(queries.query_ids)
@@ -127,6 +128,9 @@ def test_pipelines_know_its_columns(frames, fitted):
     assert set(pt.inspect.transformer_outputs(transformer, list(results.columns))) == {
         "qid", "docno", "features", "score", "rank"
     }  # fmt: skip
+    lists = [group for _, group in transformer(results).groupby("qid", sort=False)]
+    assert all(group["rank"].tolist() == list(range(len(group))) for group in lists)
+    assert all(group["score"].is_monotonic_decreasing for group in lists)
     again = transformer(transformer(results.head(30)))  # it takes results that have ranks
     assert again.columns.is_unique
     pd.testing.assert_frame_equal(again, transformer(results.head(30)))

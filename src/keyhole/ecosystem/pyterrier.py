@@ -158,12 +158,12 @@ def _transformer_class() -> Any:
         def transform(self, results: Any) -> Any:
             pt.validate.result_frame(results, extra_columns=["features"])
             if not len(results):
-                return results.assign(score=pd.Series(dtype=float), rank=pd.Series(dtype=int))
+                return pt.model.add_ranks(results.assign(score=np.empty(0)))
             rule, parts = _score_rule(self.model), []
             for _, group in results.groupby("qid", sort=False):
                 part = group.assign(score=rule(_features(group)))
                 parts.append(part.sort_values("score", ascending=False, kind="stable"))
-            return pt.model.add_ranks(pd.concat(parts).drop(columns="rank", errors="ignore"))
+            return pt.model.add_ranks(pd.concat(parts))
 
         def fit(
             self, results: Any, qrels: Any, results_va: Any = None, qrels_va: Any = None
