@@ -7,6 +7,7 @@ import pytest
 from vowpalwabbit import Workspace
 
 from keyhole.data import BanditLog, read_bandit, read_vowpal_wabbit, write_vowpal_wabbit
+from keyhole.ecosystem.vowpal_wabbit import read_lists, write_lists
 from keyhole.offline import importance_weighted, target_of
 
 # Vowpal Wabbit keeps costs, probabilities and losses in 32 bits.
@@ -82,6 +83,24 @@ def test_labels_and_features_are_what_it_reads(tmp_path):
         )  # fmt: skip
         values = [value for _, value in example.iter_features()]
         assert values == [value for value in log.contexts[row] if value]
+
+
+def test_lists_to_rank(mq2008, tmp_path):
+    path, chosen = tmp_path / "lists.vw", tmp_path / "chosen.txt"
+    write_lists(mq2008, path)
+    vw = Workspace(f"-d {path} --csoaa_ldf mc -p {chosen} --quiet")
+    loss = vw.get_sum_loss()
+    vw.finish()
+    # A line for each document: its place if it was chosen, and 0 if not.
+    picks = [line.split()[0] for line in chosen.read_text().split("\n") if line]
+    firsts = [int(pick) - 1 for pick in picks if int(pick) > 0]
+    assert len(firsts) == mq2008.n_queries
+    grades = [mq2008.query(index)[1][place] for index, place in enumerate(firsts)]
+    assert sum(grades) > 0
+    assert -loss == pytest.approx(sum(grades))
+    again = read_lists(path, n_features=mq2008.n_features)
+    for name in ("features", "relevance", "starts", "query_ids"):
+        assert np.array_equal(getattr(again, name), getattr(mq2008, name)), name
 
 
 def test_its_own_example_file_is_read(tmp_path):

@@ -1,9 +1,12 @@
 """Vowpal Wabbit's text, written and read; tests/ecosystem has the real program read it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from keyhole.data import BanditLog, read_vowpal_wabbit, write_vowpal_wabbit
+from keyhole.ecosystem.vowpal_wabbit import read_lists, write_lists
 from keyhole.errors import InvalidInput, KeyholeError
 
 LOG = BanditLog.of(
@@ -106,3 +109,37 @@ def test_names_must_stay_different(tmp_path):
         write_vowpal_wabbit(log, tmp_path / "log.vw")
     with pytest.raises(KeyholeError, match="`form` must be one of cb, cb_adf"):
         write_vowpal_wabbit(LOG, tmp_path / "log.vw", form="cats")
+
+
+LISTS = "1:-2.0 'q7 | 1:0.5 3:1.0\n2:0.0 'q7 |\n\n1:-1.0 | 2:0.25\n"
+
+
+def test_lists_are_read_and_written(tmp_path):
+    (tmp_path / "lists.vw").write_text(LISTS)
+    queries = read_lists(tmp_path / "lists.vw")
+    assert queries.features.tolist() == [[0.5, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.25, 0.0]]
+    assert queries.relevance.tolist() == [2.0, 0.0, 1.0]
+    assert (queries.starts.tolist(), queries.query_ids) == ([0, 2, 3], ("q7", "2"))
+    write_lists(queries, tmp_path / "again.vw.gz")
+    again = read_lists(tmp_path / "again.vw.gz", n_features=4)
+    assert again.features[:, :3].tolist() == queries.features.tolist()
+    assert again.features.shape == (3, 4)
+    assert again.query_ids == queries.query_ids
+    write_lists(replace(queries, query_ids=("a b", "c|d")), tmp_path / "named.vw")
+    assert read_lists(tmp_path / "named.vw").query_ids == ("a_b", "c_d")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("1:-1 | 9:1\n", "a feature must be at most n_features=4, got 9"),
+        ("1:-1 | age:1\n", "line 1: a feature must be a number from 1, got 'age'"),
+        ("1:-1 | 0:1\n", "line 1: a feature must be a number from 1, got '0'"),
+        ("1:-1 | 1:1\n1:2 | 1:1\n", "line 2: a document must have one label .* got '1:2'"),
+        ("1:-1:0.5 | 1:1\n", "line 1: a document must have one label"),
+    ],
+)
+def test_lists_that_cannot_be_read(tmp_path, text, sentence):
+    (tmp_path / "lists.vw").write_text(text)
+    with pytest.raises(InvalidInput, match=sentence):
+        read_lists(tmp_path / "lists.vw", n_features=4)

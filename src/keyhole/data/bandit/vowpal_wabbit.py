@@ -20,7 +20,7 @@ from keyhole.errors import FloatArray, InvalidInput, check_choice
 from keyhole.limits import check_memory
 
 FORMS = ("cb", "cb_adf")
-_POSITION = "'position="
+_POSITION = "position="
 """The tag of a row whose action was not on the first place of a page."""
 _SHARED = "shared"
 _ACTIONS = "action"
@@ -49,7 +49,7 @@ def write_vowpal_wabbit(log: BanditLog, path: Path | str, *, form: str = "cb") -
         )
         position, action = int(log.positions[row]), int(log.actions[row])
         outcome = f"{0.0 - float(log.rewards[row])!r}:{float(log.propensities[row])!r}"
-        tag = f" {_POSITION}{position}" if position else ""
+        tag = f" '{_POSITION}{position}" if position else ""
         if form == "cb":
             lines.append(f"{action + 1}:{outcome}{tag} | {features}".rstrip())
             continue
@@ -80,15 +80,7 @@ def read_vowpal_wabbit(
     a log has one set of them.
     """
     path = Path(path)
-    text = decoded(path, read_unpacked(path, "Vowpal Wabbit"), "Vowpal Wabbit")
-    numbered = groupby(enumerate(text.split("\n"), 1), lambda line: not line[1].strip())
-    blocks = [
-        [_line_of(path, number, line) for number, line in group]
-        for is_empty, group in numbered
-        if not is_empty
-    ]
-    if not blocks:
-        raise InvalidInput(f"{path} must have at least one row.")
+    blocks = read_blocks(path)
     has_actions = any(line.is_shared or not line.labels for line in blocks[0])
     if has_actions:
         examples = [_of_actions(path, block) for block in blocks]
@@ -114,14 +106,34 @@ def read_vowpal_wabbit(
         raise InvalidInput(f"{path}, line {number}: {error.reason}.") from None
 
 
-class _Line(NamedTuple):
-    """A line that is not empty: what stands before the first bar, and features by name."""
+class Line(NamedTuple):
+    """A line that is not empty: labels and a tag before the first bar, features after it."""
 
     number: int
     is_shared: bool
     labels: list[str]
-    position: int
+    tag: str
     features: dict[str, float]
+
+    @property
+    def position(self) -> int:
+        """The position that a tag tells, or the first."""
+        place = self.tag.removeprefix(_POSITION)
+        return int(place) if place != self.tag and place.isdecimal() else 0
+
+
+def read_blocks(path: Path) -> list[list[Line]]:
+    """Return the lines of a file, plain or compressed, parted where lines are empty."""
+    text = decoded(path, read_unpacked(path, "Vowpal Wabbit"), "Vowpal Wabbit")
+    numbered = groupby(enumerate(text.split("\n"), 1), lambda line: not line[1].strip())
+    blocks = [
+        [_line_of(path, number, line) for number, line in group]
+        for is_empty, group in numbered
+        if not is_empty
+    ]
+    if not blocks:
+        raise InvalidInput(f"{path} must have at least one row.")
+    return blocks
 
 
 class _Example(NamedTuple):
@@ -136,16 +148,19 @@ class _Example(NamedTuple):
     actions: tuple[tuple[str, ...], ...] = ()
 
 
-def _line_of(path: Path, number: int, text: str) -> _Line:
+def _line_of(path: Path, number: int, text: str) -> Line:
     head, bar, rest = text.partition("|")
-    words = head.split()
-    if bar and words and not head[-1].isspace() and ":" not in words[-1] and words[-1] != _SHARED:
-        words.pop()  # a word that touches the bar is a tag
-    labels = [word for word in words if not word.startswith("'") and word != _SHARED]
-    places = [word.removeprefix(_POSITION) for word in words if word.startswith(_POSITION)]
-    position = int(places[0]) if places and places[0].isdecimal() else 0
-    where = f"{path}, line {number}"
-    return _Line(number, _SHARED in words, labels, position, _features(where, rest) if bar else {})
+    words, tag = head.split(), ""
+    if words and (words[-1].startswith("'") or (bar and _touches_the_bar(head, words[-1]))):
+        tag = words.pop().removeprefix("'")
+    labels = [word for word in words if word != _SHARED]
+    features = _features(f"{path}, line {number}", rest) if bar else {}
+    return Line(number, _SHARED in words, labels, tag, features)
+
+
+def _touches_the_bar(head: str, word: str) -> bool:
+    """Return whether the last word before a bar is a tag by having no space behind it."""
+    return not head[-1].isspace() and ":" not in word and word != _SHARED
 
 
 def _features(where: str, text: str) -> dict[str, float]:
@@ -172,14 +187,14 @@ def _number(where: str, what: str, text: str) -> float:
         raise InvalidInput(f"{where}: {what} must be a number, got {text!r}.") from None
 
 
-def _of_line(path: Path, line: _Line) -> _Example:
+def _of_line(path: Path, line: Line) -> _Example:
     action, cost, probability = _label(path, line)
     if action < 1:
         raise InvalidInput(f"{path}, line {line.number}: an action counts from 1, got {action}.")
     return _Example(line.number, action - 1, cost, probability, line.position, line.features)
 
 
-def _label(path: Path, line: _Line) -> tuple[int, float, float]:
+def _label(path: Path, line: Line) -> tuple[int, float, float]:
     """Return action, cost and probability of the only label that has them."""
     where = f"{path}, line {line.number}"
     known = [word.split(":") for word in line.labels if ":" in word]
@@ -196,7 +211,7 @@ def _label(path: Path, line: _Line) -> tuple[int, float, float]:
     )
 
 
-def _of_actions(path: Path, block: list[_Line]) -> _Example:
+def _of_actions(path: Path, block: list[Line]) -> _Example:
     shared = [line for line in block if line.is_shared]
     actions = [line for line in block if not line.is_shared]
     taken = [index for index, line in enumerate(actions) if line.labels]
