@@ -81,6 +81,13 @@ def test_the_rest_of_the_format(tmp_path):
     assert log.action_names is None
 
 
+def test_words_that_touch_the_bar_are_tags(tmp_path):
+    (tmp_path / "log.vw").write_text("shared first|u a\n0:1:0.5 one|action x\ntwo|action y\n")
+    log = read_vowpal_wabbit(tmp_path / "log.vw")
+    assert (log.actions.tolist(), log.action_names) == ([0], ("x", "y"))
+    assert log.feature_names == ("u^a",)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
