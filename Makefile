@@ -4,11 +4,12 @@
 PYTHON ?= python3
 VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
+ECOSYSTEM_VENV ?= .venv-ecosystem
 
-.PHONY: help run play test check format bench battery kills cachecases servicekills powercuts schemathesis screenshots numbers mutants fuzz sbom lock clean
+.PHONY: help run play test check format bench test-ecosystem battery kills cachecases servicekills powercuts schemathesis screenshots numbers mutants fuzz sbom lock clean
 
 help: ## Show what there is to make
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 $(VENV)/installed: pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; sys.exit("Keyhole needs Python 3.11 or newer: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
@@ -33,6 +34,17 @@ check: $(VENV)/installed ## Format, lint, strict types, import layers
 
 test: check ## make check and the whole test suite
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+$(ECOSYSTEM_VENV)/installed: pyproject.toml tests/ecosystem/requirements.lock tests/ecosystem/open-bandit-pipeline.lock
+	$(PYTHON) -m venv $(ECOSYSTEM_VENV)
+	$(ECOSYSTEM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r tests/ecosystem/requirements.lock
+	$(ECOSYSTEM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps \
+		--no-build-isolation --ignore-requires-python -r tests/ecosystem/open-bandit-pipeline.lock
+	$(ECOSYSTEM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+test-ecosystem: $(ECOSYSTEM_VENV)/installed ## The adapters against the real packages, in .venv-ecosystem (a gigabyte)
+	$(ECOSYSTEM_VENV)/bin/python -m pytest tests/ecosystem
 
 format: $(VENV)/installed ## Format the code and sort imports
 	$(BIN)/ruff format .
@@ -77,6 +89,8 @@ sbom: $(VENV)/installed ## What is installed, as a CycloneDX bill of materials i
 lock: $(VENV)/installed ## Pin the newest versions of all dependencies, with their hashes
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --group lock pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra cli --extra figures --extra logs --extra oracle --extra ads \
+		--group lock pyproject.toml tests/ecosystem/requirements.in -o tests/ecosystem/requirements.lock
 
 clean: ## Remove what was built
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist
+	rm -rf $(VENV) $(ECOSYSTEM_VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist

@@ -2,6 +2,9 @@
 
 import pytest
 
+# Its examples need the packages that `make test-ecosystem` installs, which runs them.
+collect_ignore = ["ecosystems.md"]
+
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):

@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+# These tests need the packages that `make test-ecosystem` installs, which runs them.
+collect_ignore = ["ecosystem"]
+
 
 def pytest_addoption(parser):
     """Let one test take all of its cases, which takes ten minutes: ``make cachecases``."""

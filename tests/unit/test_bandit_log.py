@@ -392,8 +392,8 @@ def test_other_libraries_forms(tmp_path):
     write_vowpal_wabbit(log, tmp_path / "log.vw")
     assert (tmp_path / "log.vw").read_text().splitlines() == [
         "3:0.0:0.2 | age:0.1 a_b_c:1.0",
-        "1:-1.0:0.3333333333333333 | age:0.3333333333333333",
-        "2:0.0:1.0 | age:-2.5",
+        "1:-1.0:0.3333333333333333 'position=2 | age:0.3333333333333333",
+        "2:0.0:1.0 'position=1 | age:-2.5",
     ]
 
 

@@ -340,5 +340,5 @@ def test_prediction_needs_a_fit_of_the_same_width():
     with pytest.raises(InvalidInput, match="must be fitted"):
         BatchRanker().predict(X)
     ranker = BatchRanker().fit(X, y, groups_of(starts))
-    with pytest.raises(InvalidInput, match="the 4 features"):
+    with pytest.raises(InvalidInput, match="is expecting 4 features"):
         ranker.predict(X[:, :2])

@@ -12,6 +12,13 @@ from numpy.typing import ArrayLike
 from keyhole.batch.averaging import average_weights
 from keyhole.batch.risk import Risk
 from keyhole.batch.solvers import Ball, Minimum, minimise
+from keyhole.batch.tables import (
+    check_features,
+    documents_of,
+    feature_names,
+    grades_of,
+    not_fitted,
+)
 from keyhole.bounds import generalisation
 from keyhole.bounds.scorers import largest_row_norm
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice, check_number
@@ -54,6 +61,9 @@ class BatchRanker:
     ----------
     coef_
         The weights.
+    n_features_in_, feature_names_in_
+        How many features it was fitted with, and the names of the columns if it was a data frame
+        whose columns all have names: other documents must then have these columns in this order.
     objective_, gap_, n_evaluations_
         Mean loss with the regularisation, by how much at most it is above the least (a certificate
         by duality; NaN if the loss is not convex, or for ``online``), and times it was evaluated.
@@ -102,14 +112,19 @@ class BatchRanker:
 
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Learn from lists: documents ``X`` with grades ``y``, those of one group being a list."""
-        order, starts = _lists(groups, len(_matrix(X)))
-        risk = Risk(named_surrogate(self.surrogate), _matrix(X)[order], _grades(y, order), starts)
+        documents, names = documents_of(X), feature_names(X)
+        order, starts = _lists(groups, len(documents))
+        grades = grades_of(y, order)
+        risk = Risk(named_surrogate(self.surrogate), documents[order], grades, starts)
         methods = {"erm": self._least, "online": self._average}
         learn = methods[check_choice(self.method, "`method` of BatchRanker", methods)]
         ball = Ball(self.norm, math.inf if self.radius is None else self.radius)
         strength = self._strength(risk, ball)
         minimum = learn(risk, ball, strength)
         self.n_features_in_ = risk.n_features
+        vars(self).pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
         self.coef_: FloatArray = minimum.weights
         self.objective_, self.gap_ = minimum.value, minimum.gap
         self.n_evaluations_, self.regularisation_ = minimum.n_evaluations, strength
@@ -117,14 +132,11 @@ class BatchRanker:
 
     def predict(self, X: ArrayLike) -> FloatArray:
         """Return the scores of documents: the higher, the nearer to the top."""
+        owner = type(self).__name__
         if not hasattr(self, "coef_"):
-            raise InvalidInput("BatchRanker must be fitted before it predicts.")
-        documents = _matrix(X)
-        if documents.shape[1] != self.n_features_in_:
-            raise InvalidInput(
-                f"`X` must have the {self.n_features_in_} features that BatchRanker was fitted "
-                f"with, got {documents.shape[1]}."
-            )
+            raise not_fitted(owner)
+        names = getattr(self, "feature_names_in_", None)
+        documents = check_features(X, self.n_features_in_, names, owner)
         return documents @ self.coef_
 
     def rank(self, X: ArrayLike, groups: ArrayLike | None = None) -> IntArray:
@@ -141,7 +153,7 @@ class BatchRanker:
         """Return the mean of the measure over the lists."""
         scores, judge = self.predict(X), named_measure(self.measure)
         order, starts = _lists(groups, len(scores))
-        scores, grades = scores[order], _grades(y, order)
+        scores, grades = scores[order], grades_of(y, order)
         lists = list(pairwise(starts))
         values = [judge(grades[a:b], _best_first(scores[a:b])) for a, b in lists]
         return float(np.mean(values))
@@ -237,23 +249,7 @@ class BatchRanker:
             for name, value in self.get_params().items()
             if value is not defaults[name].default and value != defaults[name].default
         ]
-        return f"BatchRanker({', '.join(changed)})"
-
-
-def _matrix(X: ArrayLike) -> FloatArray:
-    documents = np.asarray(X)
-    if documents.ndim != 2:
-        raise InvalidInput(f"`X` must be documents by features, got shape {documents.shape}.")
-    return documents
-
-
-def _grades(y: ArrayLike, order: IntArray) -> FloatArray:
-    grades = np.asarray(y, dtype=np.float64)
-    if grades.shape != order.shape:
-        raise InvalidInput(
-            f"`y` must have one grade per document ({len(order)}), got shape {grades.shape}."
-        )
-    return grades[order]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
 
 def _best_first(scores: FloatArray) -> IntArray:

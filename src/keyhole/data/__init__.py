@@ -7,13 +7,14 @@ from keyhole.data.bandit.files import (
     write_bandit_parquet,
 )
 from keyhole.data.bandit.formats import (
+    from_open_bandit_pipeline,
     read_bandit,
     read_open_bandit,
     to_open_bandit_pipeline,
     write_open_bandit,
-    write_vowpal_wabbit,
 )
 from keyhole.data.bandit.log import BanditLog
+from keyhole.data.bandit.vowpal_wabbit import read_vowpal_wabbit, write_vowpal_wabbit
 from keyhole.data.letor.queries import QuerySet
 from keyhole.data.letor.reader import BLOCK_BYTES, iterate_letor, letor_columns, read_letor
 from keyhole.data.people import PEOPLE_ORDERS, people_in_order
@@ -25,6 +26,7 @@ __all__ = [
     "BanditLog",
     "QuerySet",
     "RatingsTable",
+    "from_open_bandit_pipeline",
     "iterate_letor",
     "letor_columns",
     "people_in_order",
@@ -34,6 +36,7 @@ __all__ = [
     "read_letor",
     "read_open_bandit",
     "read_ratings",
+    "read_vowpal_wabbit",
     "to_open_bandit_pipeline",
     "write_bandit_csv",
     "write_bandit_parquet",

@@ -1,11 +1,11 @@
-"""Logs in other libraries' forms: the Open Bandit files and pipeline, and Vowpal Wabbit."""
+"""Logs of the Open Bandit Dataset and the Open Bandit Pipeline, and of any known form."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from keyhole.data.bandit.files import bandit_csv, read_bandit_parquet
 from keyhole.data.bandit.impressions import read_events
@@ -17,7 +17,6 @@ from keyhole.data.bandit.sheets import (
     open_csv,
     read_sheet,
     write_csv,
-    write_text,
 )
 from keyhole.errors import FloatArray, InvalidInput
 
@@ -140,8 +139,15 @@ def _user_feature(sheet: Sheet, name: str, keep_first: bool) -> dict[str, FloatA
     }
 
 
-def to_open_bandit_pipeline(log: BanditLog) -> dict[str, Any]:
+def to_open_bandit_pipeline(
+    log: BanditLog, *, action_context: ArrayLike | None = None
+) -> dict[str, Any]:
     """Return a log as the Open Bandit Pipeline's ``bandit_feedback``.
+
+    Parameters
+    ----------
+    action_context
+        Features of the actions, which a log has none of; by default each action is its own.
 
     Examples
     --------
@@ -149,17 +155,50 @@ def to_open_bandit_pipeline(log: BanditLog) -> dict[str, Any]:
     >>> to_open_bandit_pipeline(log)["pscore"]
     array([0.5, 0.5])
     """
+    of_actions = np.eye(log.n_actions) if action_context is None else np.array(action_context)
+    if len(of_actions) != log.n_actions:
+        raise InvalidInput(
+            f"`action_context` must have a row for each of the {log.n_actions} actions, got "
+            f"{len(of_actions)}."
+        )
     return {
         "n_rounds": len(log),
         "n_actions": log.n_actions,
         "context": log.contexts.copy(),
-        "action_context": np.eye(log.n_actions),
+        "action_context": of_actions,
         "action": log.actions.copy(),
         "position": log.positions.copy(),
         "reward": log.rewards.copy(),
         "expected_reward": None,
         "pscore": log.propensities.copy(),
     }
+
+
+def from_open_bandit_pipeline(
+    feedback: Mapping[str, Any], *, feature_names: Sequence[str] | None = None
+) -> BanditLog:
+    """Return the log that the Open Bandit Pipeline's ``bandit_feedback`` holds.
+
+    What a log has no place for is left out: features of actions, expected rewards.
+
+    Examples
+    --------
+    >>> log = BanditLog.of([[0.5], [0.1]], actions=[1, 0], rewards=[0, 1], propensities=[0.5, 0.5])
+    >>> from_open_bandit_pipeline(to_open_bandit_pipeline(log)).rewards.tolist()
+    [0.0, 1.0]
+    """
+    for name in ("context", "action", "reward", "pscore"):
+        if feedback.get(name) is None:
+            raise InvalidInput(f"bandit_feedback must have {name!r}, got none.")
+    return BanditLog.of(
+        feedback["context"],
+        feedback["action"],
+        feedback["reward"],
+        feedback["pscore"],
+        n_actions=feedback.get("n_actions"),
+        positions=feedback.get("position"),
+        feature_names=feature_names,
+    )
 
 
 def write_open_bandit(
@@ -198,23 +237,3 @@ def write_open_bandit(
         },
     )
     return target / f"{campaign}.csv"
-
-
-def write_vowpal_wabbit(log: BanditLog, path: Path | str) -> None:
-    """Write a log in Vowpal Wabbit's contextual-bandit form, for ``vw --cb``; .gz is gzipped.
-
-    A line is ``action:cost:probability | feature:value …``: actions count from 1, a cost is a
-    reward negated, features that are 0 are left out.
-    """
-    names = log.feature_names or tuple(f"x{i}" for i in range(log.contexts.shape[1]))
-    plain = [re.sub(r"[\s:|]", "_", name) for name in names]  # what its form gives a meaning to
-    lines = []
-    for row in range(len(log)):
-        context = log.contexts[row]
-        features = " ".join(
-            f"{plain[i]}:{float(context[i])!r}" for i in np.flatnonzero(context).tolist()
-        )
-        cost, chance = 0.0 - float(log.rewards[row]), float(log.propensities[row])
-        label = f"{log.actions[row] + 1}:{cost!r}:{chance!r}"
-        lines.append(f"{label} | {features}".rstrip())
-    write_text(path, "\n".join(lines) + "\n")
