@@ -15,6 +15,7 @@ from keyhole.cli.terminal import (
     print_json,
     progress_bar,
     say,
+    short_name,
     show_table,
     to_json,
 )
@@ -153,7 +154,7 @@ def play_command(
             has_figure = any(result["average_regret"] is not None for result in results)
             if folder is not None:
                 label = games[0].measure.label
-                title = f"{label}, {games[0].world.n_items} items, {_short(Path(world).name)}"
+                title = f"{label}, {games[0].world.n_items} items, {short_name(Path(world).name)}"
                 write_atomically(folder / "results.json", to_json(record).encode())
                 write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
                 if has_figure:
@@ -184,13 +185,6 @@ def _learnt(result: dict[str, Any]) -> list[str]:
     n_more = len(result["learnt_ranking"]) - len(first)
     more = f" and {n_more} more" if n_more else ""
     return [f"{result['spec']['ranker']} would now show: {', '.join(map(str, first))}{more}"]
-
-
-def _short(name: str, longest: int = 40) -> str:
-    """Return the name of a file, without its middle if it is too long for a title."""
-    if len(name) <= longest:
-        return name
-    return f"{name[: longest // 2]}…{name[1 - longest // 2 :]}"
 
 
 def _number(value: float | None, error: float | None = None) -> str:
