@@ -92,7 +92,8 @@ def test_nothing_of_the_test_file_is_learnt(folder, tmp_path):
     assert weights[0] == weights[1] == weights[2]
     assert curves[0] == curves[1] == curves[2]
     assert scores[0] is None
-    assert scores[2] < 0.7 < 0.9 < scores[1]  # whoever had seen the labels would do better
+    assert scores[2] < 0.7  # whoever had seen its labels would do better
+    assert scores[1] > 0.9
 
 
 def test_who_does_not_learn_scores_worse_on_what_is_held_out(folder):
