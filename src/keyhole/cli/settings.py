@@ -84,9 +84,10 @@ def take_settings(context: typer.Context, path: Path | None) -> Path | None:
         where = f"{name} of {shortened(path)}"
         given = _as_given(parameter, value, where)
         try:
-            parameter.type_cast_value(context, given)
+            parameter.process_value(context, given)
         except _UsageError as error:
-            raise InvalidInput(f"{where}: {error.message.rstrip('.')}.") from None
+            why = error.message.rstrip(".")
+            raise InvalidInput(f"{where} cannot be {shown(value)}: {why}.") from None
         defaults[parameter.name] = given
     context.default_map = defaults
     return path
