@@ -50,9 +50,9 @@ def completion_command(
 
         keyhole completion bash > ~/.local/share/bash-completion/completions/keyhole
 
-        keyhole completion zsh > ~/.keyhole.zsh    # and in ~/.zshrc: source ~/.keyhole.zsh
+        keyhole completion zsh > ~/.keyhole-completion.zsh    # to be sourced in ~/.zshrc
 
-        keyhole completion fish > ~/.config/fish/completions/keyhole.fish
+        keyhole completion fish > ~/.config/fish/conf.d/keyhole-completion.fish
     """
     with one_sentence():
         write = SHELLS[check_choice(shell, "SHELL", SHELLS)]

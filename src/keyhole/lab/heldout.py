@@ -1,7 +1,7 @@
 """What a ranker has learnt, judged on lists that it has not learnt from."""
 
 from collections.abc import Mapping, Sequence
-from os.path import samefile
+from os.path import exists, samefile
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def read_held_out(
     """
     for path in files:
         for other in learnt_from:
-            if path.exists() and other.exists() and samefile(path, other):
+            if exists(path) and exists(other) and samefile(path, other):
                 raise InvalidInput(f"--test must be held out, got {path}, which is learnt from.")
     first_index, _ = letor_columns(learnt_from)
     return read_letor(files, **{**how, "n_features": n_features, "first_index": first_index})
