@@ -28,7 +28,7 @@ _THREAD_SETTINGS = (
     "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
     "NUMBA_DISABLE_JIT",
 )  # fmt: skip
-KNOWN_REGRET = 0.03002760856667328
+KNOWN_REGRET = 0.07115620094888846
 """Average regret of the game of the self-test."""
 _TOLERANCE = 1e-6
 
@@ -148,12 +148,16 @@ def _data() -> dict[str, Any]:
 
 
 def play_known_game() -> float:
-    """Return the average regret of a short game that is known to the last digits."""
+    """Return the average regret of a short game that is known to the last digits.
+
+    Of all rankers that learn it is one that is quick to compile, where nothing is kept of that, and
+    that only counts and divides, which comes out alike on all machines.
+    """
     from keyhole.game import play
-    from keyhole.rankers import Keystone
+    from keyhole.rankers import EpsilonGreedy
     from keyhole.worlds import Flips
 
-    trace = play(Keystone(20, horizon=2000), Flips(20), rounds=2000, seed=0)
+    trace = play(EpsilonGreedy(20), Flips(20), rounds=2000, seed=0)
     return trace.average_regret.mean
 
 
