@@ -190,6 +190,8 @@ def test_bash_completes_commands_options_and_names(bash):
     assert bash("play", "--ranker", "key") == ["keystone"]
     assert bash("play", "--ranker", "recal") == []
     assert bash("learn", "train.txt", "--ranker", "recal") == ["recall"]
+    assert bash("learn", "train.txt", "--ranker", "key") == []
+    assert bash("check", "--ranker", "key") == ["keystone"]
     assert bash("play", "--world", "=", "fl") == ["flips"]
     assert bash("play", "--world", "=") == list(WORLDS)
     assert bash("classify", "NDC") == ["NDCG", "NDCGLoss"]

@@ -233,7 +233,10 @@ def test_a_run_gives_trec_eval_the_number_that_keyhole_gives(folder, model):
 
 def test_a_table_and_json_have_ids_and_scores_as_they_are(folder, model):
     path = folder / "few.txt"
-    path.write_text("0 qid:a 1:0.5 # docid = x\n1 qid:a 1:1.5\n0 qid:a 1:0.5 #docno: y inc = 1\n")
+    text = (
+        "# docid = z\n0 qid:a 1:0.5 # docid = x\n\n1 qid:a 1:1.5\n0 qid:a 1:0.5 #docno: y inc = 1\n"
+    )
+    path.write_text(text)
     lines = run("rank", model, path).stdout.splitlines()
     assert lines == [
         "query\trank\tdocument\tscore", "a\t1\t1\t3.0", "a\t2\tx\t1.0", "a\t3\ty\t1.0",
