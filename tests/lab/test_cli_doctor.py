@@ -132,16 +132,32 @@ def test_extras_that_are_missing_and_how_to_have_them(monkeypatch):
 
 def test_a_cache_that_cannot_be_written_is_told(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("no folder")
-    (tmp_path / "a.code").write_bytes(b"x" * 2**20)
+    (tmp_path / "kernels_0").mkdir()
+    (tmp_path / "kernels_0" / "a.code").write_bytes(b"x" * 2**20)
     monkeypatch.setattr(doctor, "play_known_game", lambda: doctor.KNOWN_REGRET)
-    for folder, can in ((tmp_path, True), (tmp_path / "new", True), (tmp_path / "file", False)):
-        monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
-        cache = json.loads(run("doctor", "--json").stdout)["cache"]
-        assert (cache["folder"], cache["writable"]) == (str(folder), can)
-    assert "CANNOT be written" in run("doctor").stdout
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert "1 files, 1 MiB" in run("doctor").stdout
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.code", "file"]
+    for kept, can in (("kernels_0", True), ("new", True), ("file", False), (None, False)):
+        where = None if kept is None else tmp_path / kept
+        monkeypatch.setattr(doctor, "kept_in", lambda where=where: where)
+        cache = json.loads(run("doctor", "--json").stdout)["cache"]
+        assert cache["folder"] == (None if kept is None else str(tmp_path))
+        assert (cache["writable"], cache["files"]) == (can, int(kept is not None))
+        shown = run("doctor").stdout
+        assert ("CANNOT be written" in shown) != can
+        assert ("1 files, 1 MiB" in shown) == (kept is not None)
+        assert ("cannot be used" in shown) == (kept is None)
+    elsewhere = tmp_path / "else" / "where"
+    monkeypatch.setattr(doctor, "kept_in", lambda: elsewhere / "kernels_0")
+    assert f"{elsewhere}, can be written; NUMBA_CACHE_DIR={tmp_path}" not in run("doctor").stdout
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    shown = run("doctor").stdout
+    assert f"{elsewhere}, can be written; NUMBA_CACHE_DIR={tmp_path / 'file'} cannot be" in shown
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "kernels_0"]
+
+
+def test_where_compiled_code_is_kept_is_asked_of_the_compiler():
+    kept = doctor.kept_in()
+    assert kept is None or kept.name.startswith(("kernels", "__pycache__"))
 
 
 def test_data_that_is_not_there(monkeypatch, tmp_path):

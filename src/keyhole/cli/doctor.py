@@ -116,6 +116,16 @@ def _cores() -> dict[str, Any]:
     return {"usable": n_cores(), "there": os.cpu_count(), "settings": settings}
 
 
+def kept_in() -> Path | None:
+    """Return where the compiler keeps the code of this package, None if nowhere."""
+    try:
+        from keyhole.kernels.sorting import sort_descending
+    except Exception:  # a compiler that cannot be imported keeps nothing; the self-test says why
+        return None
+    path = getattr(getattr(sort_descending, "_cache", None), "_cache_path", None)
+    return None if path is None else Path(path)
+
+
 def _is_writable(folder: Path) -> bool:
     """Return whether a file can be made in a folder, or in the nearest one above that exists."""
     while not folder.exists() and folder != folder.parent:
@@ -129,12 +139,14 @@ def _is_writable(folder: Path) -> bool:
 
 def _cache() -> dict[str, Any]:
     """Return where compiled code is kept: in one folder, or beside each file of the package."""
-    named = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(named) if named else Path(__file__).parents[1]
-    files = [path for path in folder.rglob("*.code") if path.is_file()]
+    asked, kept, package = os.environ.get("NUMBA_CACHE_DIR"), kept_in(), Path(__file__).parents[1]
+    roots = [root for root in (asked, package) if root and kept and kept.is_relative_to(root)]
+    folder = None if kept is None else Path(roots[0]) if roots else kept.parent
+    files = [] if folder is None else [path for path in folder.rglob("*.code") if path.is_file()]
     return {
-        "folder": str(folder) if named else str(folder / "**" / "__pycache__"),
-        "writable": _is_writable(folder),
+        "folder": None if folder is None else str(folder),
+        "asked_for": asked,
+        "writable": kept is not None and _is_writable(kept),
         "files": len(files),
         "bytes": sum(path.stat().st_size for path in files),
     }
@@ -202,12 +214,12 @@ def _print(report: dict[str, Any]) -> None:
     if not report["extras"]:
         say(" not known: keyhole is not installed as a package", "extras", "bold")
     cache, data = report["cache"], report["data"]
-    state = "can be written" if cache["writable"] else "CANNOT be written, so all is compiled anew"
-    say(
-        f" {cache['folder']}, {state}; {cache['files']} files, {cache['bytes'] / 2**20:.0f} MiB",
-        "compiled code",
-        "bold",
-    )
+    state = "can be written" if cache["writable"] else "CANNOT be written: all is compiled anew"
+    where = f"{cache['folder'] or 'nowhere'}, {state}"
+    if cache["asked_for"] and cache["folder"] != cache["asked_for"]:
+        where = f"{where}; NUMBA_CACHE_DIR={cache['asked_for']} cannot be used"
+    size = f"{cache['files']} files, {cache['bytes'] / 2**20:.0f} MiB"
+    say(f" {where}; {size}", "compiled code", "bold")
     sets = f": {', '.join(data['sets'])}" if data["sets"] else ""
     say(f" {data['folder']}{sets if data['there'] else ', which is not there'}", "data", "bold")
     test = report["self_test"]
