@@ -63,6 +63,7 @@ def test_what_is_held_out_is_judged_by_every_measure(folder, tmp_path):
     )
     assert list(record["test"]) == ["NDCG@10", "AP", "SumLoss"]
     assert record["test_losses"] == ["SumLoss"]
+    assert record["model"] == str(model)
     assert record["test_errors"] == {"NDCG@10": None, "AP": None, "SumLoss": None}
     queries = read_letor(folder / "test.txt", normalise="minmax", dtype=np.float32)
     assert (record["test_queries"], record["test_documents"]) == (

@@ -238,7 +238,11 @@ def learn_command(
             if model is not None:
                 save_model(model, chosen, learnt[0].trace.states[0], minmax=not raw)
             records = [record_of(each, queries, held_out, judges, seed, change) for each in learnt]
-            record = {**records[0], "against": records[1:]}
+            record = {
+                **records[0],
+                **({} if model is None else {"model": str(model)}),
+                "against": records[1:],
+            }
             if folder is not None:
                 write_results(folder, learnt, record, judges[0], _title(judges[0], files))
             if as_json:
