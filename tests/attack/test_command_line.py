@@ -60,18 +60,18 @@ def files(tmp_path, monkeypatch):
 COMMANDS = {
     "play --rounds 3 --items 3 --ranker random": (
         "--ranker --subroutine --items --top --measure --world --reveal --runs --seed --comparator "
-        "--threshold --grades --missing --set --against"
+        "--threshold --grades --missing --set --against --ids --settings"
     ),
     "learn lists.txt --rounds 3 --ranker random-lists": (
         "--ranker --surrogate --top --measure --passes --seed --groups --set --label-noise "
-        "--permute-at"
+        "--permute-at --test --test-groups --settings"
     ),
     "compare --rounds 3 --items 3 --runs 2 --rankers random": (
         "--rankers --against --items --top --measure --world --seed --threshold --grades "
-        "--missing --label-noise --set"
+        "--missing --label-noise --set --ids --settings"
     ),
     "advise DCG --items 3": "--items --top --grades --rounds --features",
-    "rank lists.txt": "--model",
+    "rank lists.txt": "--model --format --tag",
     "evaluate log.csv --policy uniform": (
         "--policy --baseline --confidence --bound --floor --clip --actions --seed"
     ),
@@ -120,7 +120,7 @@ def test_odd_values_of_every_option_end_in_a_sentence(files, command, option):
         ("play --seed -1", "`seed` must be an integer between 0 and 9223372036854775807, got -1."),
         ("play --runs 10000000000 --ranker random", "KEYHOLE_MEMORY_LIMIT raises it."),
         ("play --items 10000000000", "`n_items` of Flips of 10000000000 would take"),
-        ("bound --grade 0", "--grade must be a number of at least 1e-09 and at most 199.0, got"),
+        ("bound --grade 0", "--max-grade must be a number of at least 1e-09 and at most 199"),
         ("evaluate log.csv --policy uniform --seed -1", "`seed` must be an integer between 0"),
         ("evaluate log.csv --policy best-fixed --seed -1", "`seed` must be an integer between 0"),
         ("evaluate log.csv --policy uniform --actions 3000000000", "KEYHOLE_MEMORY_LIMIT"),

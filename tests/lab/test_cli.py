@@ -90,9 +90,9 @@ def test_how_a_csv_is_written_is_told_by_set(tmp_path):
     path.write_bytes(lzma.compress(("8|1,5|3\n9|4|2,5\n" * 5).encode()))
     layout = ["delimiter=|", "decimal=,", "header=false", "index=true"]
     settings = [argument for each in layout for argument in ("--set", f"world.{each}")]
-    result = run("play", "--world", path, *settings, "--grades", 1, "--rounds", 50, "--json")
+    result = run("play", "--world", path, *settings, "--grades", 2, "--rounds", 50, "--json")
     record = json.loads(result.stdout)
-    assert record["item_names"] == ["1", "2"]
+    assert record["item_names"] == ["0", "1"]
     assert "the first column names the people and is no item" in record["notes"]
 
 
@@ -222,7 +222,11 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(arguments, sentence, t
         ("a,b\n1,-3\n", "a rating is negative"),
         ("a,b\n1,two\n", "a rating must be a number"),
         ("4,5\n1,2\n", "--set world.header=true or false"),
-        ("id,a\n1,2\n", "--set world.index=true or false"),
+        ("id,a\n1,2\n", "--ids id leaves it out, index=False keeps it"),
+        ("a,b,user_id\n1,2,7\n", "the column 'user_id' must be ratings of an item"),
+        ("a,b,c\n1,2,ann\n", "got 'ann'; --ids c leaves the column out"),
+        ("a;b\n1,5;2.5\n", "must have one decimal mark, got '1,5' and '2.5'"),
+        ("a;b,c\n1;2,3\n2;5,3\n", "got what may be a comma or a semicolon"),
         ("a,b\n1,2\n3,\n", "a rating is missing; --missing drop leaves such people out."),
     ],
 )

@@ -59,7 +59,7 @@ def test_options_reach_their_surrogates():
         (["--queries", "1"], "Error: --queries must be an integer of at least 3, got 1."),
         (["--confidence", "1"], "Error: --confidence must be a number above 0 and below 1"),
         (["--items", "0"], "Error: --items must be an integer of at least 1, got 0."),
-        (["--grade", "-1"], "Error: --grade must be a number of at least 1e-09"),
+        (["--grade", "-1"], "Error: --max-grade must be a number of at least 1e-09"),
         (["--loss-bound", "-1"], "Error: --loss-bound must be a number above 0"),
         (["--epsilon", "0.5"], "--epsilon must be left out for listnet"),
         (["--surrogate", "smooth_dcg", "--epsilon", "0"], "Error: --epsilon must be a number"),

@@ -47,8 +47,8 @@ def test_learn_then_rank(letor, tmp_path):
     rankings = json.loads(run("rank", letor, "--model", model, "--json").stdout)
     assert len(rankings) == 30
     assert all(sorted(row["ranking"]) == list(range(6)) for row in rankings)
-    lines = run("rank", letor, "--model", model).stdout.splitlines()
-    assert lines[0].split("\t")[1].split() == [str(i) for i in rankings[0]["ranking"]]
+    rows = [line.split("\t") for line in run("rank", model, letor).stdout.splitlines()]
+    assert [row[2] for row in rows[1:7]] == [str(i) for i in rankings[0]["ranking"]]
 
 
 @pytest.fixture(scope="module")

@@ -44,8 +44,8 @@ def test_threshold_is_at_least(write):
 
 def test_grades_cut_the_span_evenly(write):
     path = write("a,b,c,d\n-10,-0.1,0.1,10\n")
-    assert np.array_equal(read_ratings(path, grades=1).values, [[0, 0, 1, 1]])
-    assert np.array_equal(read_ratings(path, grades=3).values, [[0, 1, 2, 3]])
+    assert np.array_equal(read_ratings(path, grades=2).values, [[0, 0, 1, 1]])
+    assert np.array_equal(read_ratings(path, grades=4).values, [[0, 1, 2, 3]])
 
 
 def test_choices_are_the_highest_rated(write):
@@ -76,12 +76,12 @@ def test_missing_ratings_are_an_error_unless_dropped(write):
         ("a,b\n1,NA\n", "line 2, column 'b': a rating is missing; missing='drop'"),
         ("a,a\n1,2\n", "line 1: items must have different names, got 'a' 2 times"),
         ("a,b, a \n1,2,3\n", "line 1: items must have different names, got 'a' 2 times"),
-        ("a,,c\n1,2,3\n", "line 1: every item must have a name, got none for item 2 of 3"),
-        ("a,b,\n1,2,\n", "line 1: every item must have a name, got none for item 3 of 3"),
+        ("a,,c\n1,2,3\n", "line 1: every item must have a name, got none for item 1 of 0 to 2"),
+        ("a,b,\n1,2,\n", "line 1: every item must have a name, got none for item 2 of 0 to 2"),
         ('a,"b\n1,2\n', "line 2: cells must be readable as CSV: unexpected end of data"),
         ("a|b\n1|2\n", "a rating must be a number, got '1|2'; `delimiter` says what"),
-        ("a;b\n1,5;2\n", "got '1,5'; decimal=',' reads decimal commas"),
-        ("a,b\nx,2\n", "got 'x'; index=True leaves the first column out"),
+        ('a,b\n"1,5",2\n', "got '1,5'; decimal=',' reads decimal commas"),
+        ("a,b\nx,2\n", "got 'x'; ids='a' leaves the column out"),
         ("a,b\n1,nan\n", "line 2, column 'b': a rating is missing"),
         ("a,b\n1,-2\n", "column 'b': a rating is negative"),
         ("a,b\n", "must have at least one complete row"),
@@ -170,21 +170,74 @@ def test_formats_that_are_no_text(tmp_path):
 def test_two_separators(write):
     path = write("tea, black;coffee\n1;2.5\n0;4\n3;3\n")  # only ; gives all rows two cells
     same(read_ratings(path), names=("tea, black", "coffee"))
-    path = write("1,5;2,0\n1,0;3,5\n")
+    path = write("a;b,c\n1;2,3\n2;5,3\n")
     with pytest.raises(InvalidInput, match="got what may be a comma or a semicolon: `delimiter`"):
         read_ratings(path)
+    path = write("1,5;2,0\n1,0;3,5\n")
     table = read_ratings(path, delimiter=";", decimal=",", header=False)
-    same(table, names=("1", "2"), values=[[1.5, 2.0], [1.0, 3.5]])
+    same(table, names=("0", "1"), values=[[1.5, 2.0], [1.0, 3.5]])
+    same(read_ratings(path, header=False), names=("0", "1"), values=[[1.5, 2.0], [1.0, 3.5]])
     same(read_ratings(write(PLAIN.replace(",", "|")), delimiter="|"))
 
 
-def test_decimal_commas(write):
-    path = write(PLAIN.replace(",", ";").replace(".", ","))
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_decimal_commas(write, separator):
+    path = write(PLAIN.replace(",", separator).replace(".", ","))
     same(read_ratings(path, decimal=","))
+    same(read_ratings(path))
     with pytest.raises(InvalidInput, match="got '2,5'; decimal=',' reads decimal commas"):
-        read_ratings(path)
+        read_ratings(path, decimal=".")
     with pytest.raises(InvalidInput, match=r"a rating must be a number, got '2\.5'"):
         read_ratings(write(PLAIN), decimal=",")
+
+
+def test_decimal_marks_in_doubt(write):
+    with pytest.raises(InvalidInput, match=r"one decimal mark, got '2,5' and '1\.5': `decimal`"):
+        read_ratings(write("a;b\n1;2,5\n1.5;2\n"))
+    path = write("a;b\n1;2,500\n3;1,000\n")
+    with pytest.raises(InvalidInput, match=r"got '2,500', which may be thousands .*: `decimal`"):
+        read_ratings(path)
+    assert read_ratings(path, decimal=",").values.tolist() == [[1.0, 2.5], [3.0, 1.0]]
+    for certain in ("0,125", "2,50", "1234,567"):
+        assert read_ratings(write(f"a;b\n1;{certain}\n3;1,000\n")).values[0, 1] == float(
+            certain.replace(",", ".")
+        )
+
+
+def test_a_name_with_a_comma_in_a_file_of_decimal_commas(write):
+    path = write("tea, black;coffee\n1,5;2\n0,5;4\n")
+    same(read_ratings(path), names=("tea, black", "coffee"), values=[[1.5, 2], [0.5, 4]])
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_column_of_ids_is_left_out_when_it_is_named(write, place):
+    rows = [line.split(",") for line in PLAIN.splitlines()]
+    for row, cell in zip(rows, ("customer id", 7, 7, 9), strict=True):
+        row.insert(place, str(cell))
+    path = write("\n".join(";".join(row) for row in rows))
+    same(read_ratings(path, ids="customer id"), has_index=True)
+    with pytest.raises(InvalidInput, match=r"'customer id',? must be ratings .* ids='customer id'"):
+        read_ratings(path)
+    assert "customer id" in read_ratings(path, index=False).item_names
+    if place:
+        same(read_ratings(path, columns=["tea", "coffee"]))
+    with pytest.raises(UnknownName, match=r"`ids` of .* Did you mean 'customer id'"):
+        read_ratings(path, ids="customer_id")
+
+
+def test_ids_that_cannot_be_left_out(write, tmp_path):
+    path = write(PLAIN)
+    with pytest.raises(InvalidInput, match="At most one of `ids` and `index`"):
+        read_ratings(path, ids="tea", index=False)
+    with pytest.raises(InvalidInput, match="`ids` needs a header"):
+        read_ratings(path, ids="0", header=False)
+    with pytest.raises(InvalidInput, match="must be one column, got 'a', the name of several"):
+        read_ratings(write("a,a,b\n1,2,3\n"), ids="a")
+    with pytest.raises(InvalidInput, match="at least one item"):
+        read_ratings(write("a\n1\n"), ids="a")
+    np.savez(tmp_path / "a.npz", np.ones((2, 2)))
+    with pytest.raises(InvalidInput, match="`ids` needs a CSV file"):
+        read_ratings(tmp_path / "a.npz", ids="a")
 
 
 @pytest.mark.parametrize("first", ["1,2", "4.5,NA", "alice,3", "id,1", ",7", "tea,7"])
@@ -200,9 +253,9 @@ def test_a_first_row_with_numbers_is_for_the_user_to_judge(write, first):
 
 def test_a_file_without_a_header_loses_nobody(write):
     table = read_ratings(write(PLAIN.split("\n", 1)[1]), header=False)
-    same(table, names=("1", "2"))
+    same(table, names=("0", "1"))
     table = read_ratings(write("ann,1,2.5\nbob,0,4\ncem,3,3\n"), header=False)
-    same(table, names=("1", "2"), has_index=True)
+    same(table, names=("0", "1"), has_index=True)
 
 
 def with_index(name, people):
@@ -239,7 +292,9 @@ def test_a_column_that_names_the_people_is_no_item(write, name, people):
 )
 def test_a_column_that_may_name_the_people_is_for_the_user_to_judge(write, name, people):
     path = write(with_index(name, people))
-    with pytest.raises(InvalidInput, match=f"first column, '{name}', must be ratings .* `index`"):
+    with pytest.raises(
+        InvalidInput, match=f"first column, '{name}', must be ratings .* ids='{name}'"
+    ):
         read_ratings(path)
     same(read_ratings(path, index=True), has_index=True)
     values = [[p, *row] for p, row in zip(people, VALUES, strict=True)]

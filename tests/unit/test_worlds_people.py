@@ -82,11 +82,11 @@ def test_an_array_of_ratings_is_read_with_its_gaps(tmp_path):
     write_arrays(path, {"x": np.array([[-1000, 500, 1000], [0, low, 0]], dtype=np.int16)})
     table = read_ratings(path, scale=[-1000, 1000], missing="drop")
     assert table.values.tolist() == [[0.0, 0.75, 1.0]]
-    assert (table.item_names, table.n_dropped) == (("1", "2", "3"), 1)
+    assert (table.item_names, table.n_dropped) == (("0", "1", "2"), 1)
     # Who has not rated an item that is left out is no one with a gap.
-    both = read_ratings(path, scale=[-1000, 1000], columns=["1", "3"])
+    both = read_ratings(path, scale=[-1000, 1000], columns=["0", "2"])
     assert both.values.tolist() == [[0.0, 1.0], [0.5, 0.5]]
-    with pytest.raises(InvalidInput, match="line 2, column '2': a rating is missing"):
+    with pytest.raises(InvalidInput, match="line 2, column '1': a rating is missing"):
         read_ratings(path, scale=[-1000, 1000])
 
 

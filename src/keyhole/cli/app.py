@@ -1,40 +1,157 @@
-"""The command line: every command has a file of its own, and is registered here."""
+"""The command line: every command has a file of its own, and a row here.
 
+Its file is imported when the command is run: most of them need the compiler, which takes longer to
+load than help does to read.
+"""
+
+import copy
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 import keyhole
-from keyhole.cli.advise import advise_command
-from keyhole.cli.atlas import AtlasCommand, atlas_command
-from keyhole.cli.bound import bound_command
-from keyhole.cli.check import check_command
-from keyhole.cli.classify import classify_command
-from keyhole.cli.compare import compare_command
-from keyhole.cli.db import db_commands
 from keyhole.cli.endings import MEANINGS, ExitCode, one_sentence
-from keyhole.cli.evaluate import evaluate_command
-from keyhole.cli.keys import keys_app
-from keyhole.cli.learn import learn_command
-from keyhole.cli.listing import list_command
-from keyhole.cli.play import play_command
-from keyhole.cli.rank import rank_command
-from keyhole.cli.reproduce import reproduce_command
-from keyhole.cli.serve import serve_command
-from keyhole.cli.simulate import simulate_command
 from keyhole.cli.terminal import say
-from keyhole.cli.train_policy import train_policy_command
-from keyhole.errors import InvalidInput
+from keyhole.errors import InvalidInput, LibraryMissing
 
 _UsageError: Any = typer.BadParameter.__base__
 """What Typer raises where the options are wrong; it has no public name."""
 
 
+class Row(NamedTuple):
+    """Where a command is, a function or an app of several, and what it does in a sentence."""
+
+    where: str
+    summary: str
+
+
+COMMANDS = {
+    "play": Row("keyhole.cli.play:play_command", "Play a game and see regret fall."),
+    "compare": Row(
+        "keyhole.cli.compare:compare_command",
+        "Compare every ranker that fits, on the same users, and say which is best.",
+    ),
+    "advise": Row(
+        "keyhole.cli.advise:advise_command",
+        "Say which ranker to take, what it guarantees, and what no ranker can.",
+    ),
+    "list": Row(
+        "keyhole.cli.listing:list_command",
+        "List rankers, surrogates, measures, worlds, reveals and papers, with their options.",
+    ),
+    "check": Row(
+        "keyhole.cli.check:check_command",
+        "Check that a ranker, measure, world, reveal or surrogate keeps its contract.",
+    ),
+    "reproduce": Row(
+        "keyhole.cli.reproduce:reproduce_command",
+        "Reproduce a figure or theorem of a paper and judge every claim about it.",
+    ),
+    "learn": Row(
+        "keyhole.cli.learn:learn_command", "Learn a ranker online from query-document lists."
+    ),
+    "rank": Row(
+        "keyhole.cli.rank:rank_command", "Rank the documents of every query by a model's scores."
+    ),
+    "train-policy": Row(
+        "keyhole.cli.train_policy:train_policy_command",
+        "Train a policy on a log, and judge it on what it held out.",
+    ),
+    "evaluate": Row(
+        "keyhole.cli.evaluate:evaluate_command",
+        "Say from a log whether a policy beats a baseline: promote or keep.",
+    ),
+    "classify": Row(
+        "keyhole.cli.classify:classify_command",
+        "Say whether feedback can teach a measure at all, at which rate, and why.",
+    ),
+    "atlas": Row(
+        "keyhole.cli.atlas:atlas_app",
+        "Map which measures can be learnt from the top k: all k, many lengths of lists.",
+    ),
+    "bound": Row(
+        "keyhole.cli.bound:bound_command",
+        "Bound how much worse than the best weights a ranker learnt from n lists is on new ones.",
+    ),
+    "doctor": Row(
+        "keyhole.cli.doctor:doctor_command",
+        "Say what is installed here, and whether it learns what it should.",
+    ),
+    "completion": Row(
+        "keyhole.cli.completion:completion_command",
+        "Print what lets a shell complete commands, options and names.",
+    ),
+    "simulate-users": Row(
+        "keyhole.cli.simulate:simulate_command",
+        "Let a crowd of simulated users play the client of a running service.",
+    ),
+    "serve": Row(
+        "keyhole.cli.serve:serve_command", "Run the service: rank, later feedback, nothing lost."
+    ),
+    "keys": Row("keyhole.cli.keys:keys_app", "Access keys of the service."),
+    "db": Row(
+        "keyhole.cli.db:db_commands",
+        "Look after the log of a service: check, backup, restore, export.",
+    ),
+}
+
+
+class _Imported(Mapping[str, Any]):
+    """Commands by name, each of which is imported when it is asked for."""
+
+    def __init__(self, rows: Mapping[str, Row]) -> None:
+        self._rows = rows
+        self._found: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._found:
+            self._found[name] = _command(name, self._rows[name].where)
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def _command(name: str, where: str) -> Any:
+    """Return a command, or raise where a library that it is made of is missing."""
+    module, _, attribute = where.partition(":")
+    try:
+        found = getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("keyhole"):
+            raise
+        raise LibraryMissing(f"keyhole {name} needs {error.name}", "all") from None
+    if not isinstance(found, typer.Typer):
+        own = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        own.command(name=name)(found)
+        found = own
+    return typer.main.get_command(found)
+
+
 class Commands(TyperGroup):
     """All commands, which end with the exit codes of Keyhole and not with those of Typer."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.commands: Any = _Imported(COMMANDS)
+
+    def list_commands(self, _: Any) -> list[str]:
+        return list(self.commands)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Tell of all commands without importing any."""
+        told = copy.copy(self)
+        told.commands = {
+            name: TyperCommand(name=name, help=row.summary) for name, row in COMMANDS.items()
+        }
+        super(Commands, told).format_help(ctx, formatter)
 
     def main(
         self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **__: Any
@@ -93,22 +210,3 @@ def main(
     """Learn to rank a whole list while seeing only its top."""
     if "" not in sys.path:
         sys.path.insert(0, "")  # a module of the user's own is looked for where they are
-
-
-app.command(name="play")(play_command)
-app.command(name="compare")(compare_command)
-app.command(name="advise")(advise_command)
-app.command(name="list")(list_command)
-app.command(name="check")(check_command)
-app.command(name="reproduce")(reproduce_command)
-app.command(name="learn")(learn_command)
-app.command(name="rank")(rank_command)
-app.command(name="train-policy")(train_policy_command)
-app.command(name="evaluate")(evaluate_command)
-app.command(name="classify")(classify_command)
-app.command(name="atlas", cls=AtlasCommand)(atlas_command)
-app.command(name="bound")(bound_command)
-app.command(name="simulate-users")(simulate_command)
-app.command(name="serve")(serve_command)
-app.add_typer(keys_app)
-app.add_typer(db_commands)

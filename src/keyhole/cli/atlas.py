@@ -34,6 +34,9 @@ class AtlasCommand(TyperCommand):
         return super().parse_args(ctx, spread)
 
 
+atlas_app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+
+
 def _numbers(texts: list[str], name: str) -> list[int]:
     """Return the numbers of ``2-4 7``."""
     numbers: set[int] = set()
@@ -48,6 +51,7 @@ def _numbers(texts: list[str], name: str) -> list[int]:
     return sorted(numbers)
 
 
+@atlas_app.command(name="atlas", cls=AtlasCommand)
 def atlas_command(
     out: Annotated[
         Path, typer.Option(help="Folder for atlas.png, atlas.svg, atlas.csv and atlas.md.")

@@ -22,7 +22,7 @@ _OPTIONS = {
     "norm": "--norm",
     "confidence": "--confidence",
     "n_features": "--features",
-    "max_grade": "--grade",
+    "max_grade": "--max-grade",
     "eps": "--epsilon",
     "loss_bound": "--loss-bound",
     "optimal_loss": "--optimal-loss",
@@ -48,7 +48,9 @@ def bound_command(
     features: Annotated[
         int | None, typer.Option(help="Features of a document (d); the l1 ball asks for it.")
     ] = None,
-    grade: Annotated[float, typer.Option(help="The top grade.")] = 1.0,
+    grade: Annotated[
+        float, typer.Option("--max-grade", "--grade", help="The top grade: one less than --grades.")
+    ] = 1.0,
     epsilon: Annotated[
         float | None, typer.Option(help="Softness of smooth_dcg (default 0.1).")
     ] = None,

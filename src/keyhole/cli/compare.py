@@ -5,11 +5,15 @@ from typing import Annotated, Any
 
 import typer
 
+from keyhole.cli import csv_options
+from keyhole.cli.csv_options import Grades, Ids, Missing, Threshold
 from keyhole.cli.endings import one_sentence
 from keyhole.cli.learn import Groups, KeepEmpty, LabelNoise, PermuteAt, Raw, Shuffle, round_of
+from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
     Json,
     escape,
+    lower_is_better,
     output_folder,
     parse_options,
     print_json,
@@ -36,8 +40,6 @@ from keyhole.lab.kinds.lists import ListSpec
 from keyhole.lab.results import curves_csv
 from keyhole.rankers import RANKERS
 from keyhole.worlds import WORLDS
-
-_OF_A_CSV = {name: f"--{name}" for name in ("threshold", "grades", "missing")}
 
 
 def compare_command(
@@ -71,16 +73,10 @@ def compare_command(
     rounds: Annotated[int, typer.Option(help="Rounds of a run.")] = 10_000,
     runs: Annotated[int, typer.Option(help="Runs, each with other users.")] = 20,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
-    threshold: Annotated[
-        float | None, typer.Option(help="For a .csv: ratings of at least this are relevant.")
-    ] = None,
-    grades: Annotated[
-        int | None, typer.Option(help="For a .csv: cut ratings into grades 0 to this.")
-    ] = None,
-    missing: Annotated[
-        str | None,
-        typer.Option(help="For a .csv: people with a missing rating are an error, or drop."),
-    ] = None,
+    threshold: Threshold = None,
+    grades: Grades = None,
+    missing: Missing = None,
+    ids: Ids = None,
     groups: Groups = None,
     raw: Raw = False,
     keep_empty: KeepEmpty = False,
@@ -100,6 +96,7 @@ def compare_command(
         Path | None,
         typer.Option(help="Folder for compare.png, compare.svg, curves.csv, results.json."),
     ] = None,
+    settings_file: SettingsFile = None,
     as_json: Json = False,
 ) -> None:
     """Compare every ranker that fits, on the same users, and say which is best.
@@ -118,13 +115,11 @@ def compare_command(
 
         keyhole compare train.txt --shuffle --rounds 20000 --against listnet
     """
-    with one_sentence(options=_OF_A_CSV):
+    with one_sentence(options=csv_options.OPTIONS):
         owners = ("world", "measure", *RANKERS)
         options = parse_options(settings or [], owners)
         of_world, of_measure = options.pop("world"), options.pop("measure")
-        for name, value in (("threshold", threshold), ("grades", grades), ("missing", missing)):
-            if value is not None:
-                of_world[name] = value
+        of_world |= csv_options.given(threshold=threshold, grades=grades, missing=missing, ids=ids)
         names, beside = _names(rankers), against or []
         if files or _is_of_lists(world):
             spec = ListSpec(
@@ -240,6 +235,7 @@ def _where(contest: Contest) -> str:
 
 def _print(comparison: Comparison, record: Any) -> None:
     what = "regret" if comparison.knows_regret else "score"
+    lower = lower_is_better(what == "score" and comparison.contest.measure.is_loss)
     rows = []
     for row in record["rankers"]:
         low, high = row["worse_by_interval"] or (None, None)
@@ -253,7 +249,7 @@ def _print(comparison: Comparison, record: Any) -> None:
             )
         )
     show_table(
-        escape(f"{record['measure']}; all see {record['sees']}"),
+        escape(f"{record['measure']}; all see {record['sees']}{lower}"),
         ("ranker", f"average {what}>", "worse than the best by>", "verdict"),
         rows,
     )

@@ -19,6 +19,7 @@ db_commands = typer.Typer(
     name="db",
     help="Look after the log of a service: check, backup, restore, export.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="markdown",
 )
 

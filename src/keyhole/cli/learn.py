@@ -3,25 +3,26 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-import keyhole
 from keyhole.cli.endings import one_sentence
+from keyhole.cli.learnt import Learnt, print_results, record_of, say_where, write_results
+from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
     Json,
-    escape,
     output_folder,
     parse_options,
     print_json,
     progress_bar,
-    say,
-    show_table,
+    short_name,
 )
+from keyhole.contracts import Measure
 from keyhole.data import QuerySet, read_letor
 from keyhole.errors import InvalidInput, check_integer, check_number, check_seed
-from keyhole.files import check_file, plain
-from keyhole.game import LetorStream, Trace, play
+from keyhole.files import check_file
+from keyhole.game import LetorStream, play
+from keyhole.lab.figures.curves import check_figures
+from keyhole.lab.heldout import held_out_scores, read_held_out
 from keyhole.lab.kinds.lists import (
     feedback_of,
     how_to_read,
@@ -116,14 +117,32 @@ def learn_command(
             "Default: the fewest that do. The other rankers see all or none."
         ),
     ] = None,
-    measure: Annotated[str, typer.Option(help="How lists are judged.")] = "NDCG@10",
+    measures: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measure",
+            help="How lists are judged: NDCG@10 (default), … With --test it may be repeated: the "
+            "lists held out are judged by all, those learnt from by the first.",
+        ),
+    ] = None,
     rounds: Annotated[int | None, typer.Option(help="Lists to show.")] = None,
     passes: Annotated[int | None, typer.Option(help="Passes over all queries, instead.")] = None,
     runs: Annotated[
         int, typer.Option(help="Runs, each with lists in another order; the mean is reported.")
     ] = 1,
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Lists held out: judge what was learnt on this file, of which nothing is learnt; "
+            "repeatable."
+        ),
+    ] = None,
     groups: Groups = None,
+    test_groups: Annotated[
+        list[Path] | None,
+        typer.Option(help="Group file of each --test that has no qid: (list lengths)."),
+    ] = None,
     raw: Raw = False,
     keep_empty: KeepEmpty = False,
     shuffle: Shuffle = False,
@@ -149,146 +168,128 @@ def learn_command(
     model: Annotated[
         Path | None, typer.Option(help="Save the scorer here, for keyhole rank.")
     ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for learn.png, learn.svg, curves.csv, results.json."),
+    ] = None,
+    settings_file: SettingsFile = None,
     as_json: Json = False,
 ) -> None:
     """Learn a ranker online from query-document lists.
 
     Every round a query's documents are shown in an order, the relevance of the first few is
     revealed, and the ranker learns. The score is the running mean over the lists as they were
-    shown; beside it, that of the lists it would have shown had it never explored.
+    shown; beside it, that of the lists it would have shown had it never explored. What it has
+    learnt in the end is judged on lists held out, with --test.
 
         keyhole learn train.txt --top 1
+
+        keyhole learn train.txt --test test.txt --measure NDCG@10 --measure AP --out out
 
         keyhole learn train.txt --surrogate kl --top 1 --rounds 100000 --model m.npz
 
         keyhole learn train.txt --surrogate ordinal --set surrogate.max_grade=4 --top 5
 
-        keyhole rank test.txt --model m.npz
+        keyhole rank m.npz test.txt
     """
     with one_sentence():
         ranker, *beside = _contenders(ranker, papers=surrogate is not None or model is not None)
         options = _ranker_options(ranker, surrogate, settings or [])
-        if rounds is not None and passes is not None:
-            raise InvalidInput("At most one of --rounds and --passes can be given.")
-        for given, name in (
-            (rounds, "rounds"), (passes, "passes"), (top, "top"), (runs, "runs"),
-        ):  # fmt: skip
-            if given is not None:
-                check_integer(given, name, at_least=1)
+        _check_numbers(rounds=rounds, passes=passes, top=top, runs=runs)
         check_seed(seed)
         check_number(label_noise, "--label-noise", at_least=0.0, at_most=1.0)
         if runs > 1 and model is not None:
             raise InvalidInput(f"--runs must be 1 where a --model is saved, got {runs}.")
         if stream and (shuffle or permute_at is not None):
             raise InvalidInput("--shuffle and --permute-at need lists in memory, without --stream.")
-        named_measure(measure)
-        with output_folder(None if model is None else model.parent):
+        judges = _judges(measures or ["NDCG@10"], test, test_groups)
+        if out is not None:
+            check_figures()
+        with output_folder(None if model is None else model.parent), output_folder(out) as folder:
             if model is not None:
                 check_file(model, "--model")
             how = how_to_read(groups, raw=raw, keep_empty=keep_empty)
             queries = LetorStream(files, **how) if stream else read_letor(files, **how)
+            held_out = None
+            if test:
+                how = how_to_read(test_groups, raw=raw, keep_empty=keep_empty)
+                held_out = read_held_out(test, files, queries.n_features, how)
             if passes is not None:
                 rounds = queries.n_queries * passes
             rounds = 100_000 if rounds is None else rounds
             change = None if permute_at is None else round_of(permute_at, rounds)
-            world = (
-                queries
-                if isinstance(queries, LetorStream)
-                else Queries(
-                    queries.features, queries.relevance, queries.starts,
-                    document_seed=seed if shuffle else None, permute_at=change,
-                )
-            )  # fmt: skip
+            document_seed = seed if shuffle else None
+            world = _world(queries, document_seed, change)
             chosen = make_ranker(ranker, world, options, top=top, seed=seed)
             if model is not None:
                 model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
             contenders = {name: make_ranker(name, world, {}, top=top, seed=seed) for name in beside}
-            records = []
+            learnt = []
             for name, contender in {ranker: chosen, **contenders}.items():
                 shown_to = least_reveal(contender.depth, world.n_items) if top is None else Top(top)
                 with progress_bar(name, rounds * runs, quiet=as_json) as advance:
-                    result = play(
-                        contender, world, measure=measure,
+                    trace = play(
+                        contender, world, measure=judges[0],
                         reveal=feedback_of(shown_to, label_noise, world),
                         rounds=rounds, seed=seed, runs=runs, progress=advance,
                     )  # fmt: skip
-                if model is not None:
-                    save_model(model, contender, result.states[0], minmax=not raw)
-                record = _record(result, queries, name, measure, seed)
-                records.append({**record, "options": options, **_after(result, change)})
-                options = {}
+                scores = held_out_scores(contender, trace.states, held_out, judges, document_seed)
+                learnt.append(Learnt(name, options if name == ranker else {}, trace, scores))
+            if model is not None:
+                save_model(model, chosen, learnt[0].trace.states[0], minmax=not raw)
+            records = [record_of(each, queries, held_out, judges, seed, change) for each in learnt]
+            record = {
+                **records[0],
+                **({} if model is None else {"model": str(model)}),
+                "against": records[1:],
+            }
+            if folder is not None:
+                write_results(folder, learnt, record, judges[0], _title(judges[0], files))
             if as_json:
-                print_json({**records[0], "against": records[1:]})
+                print_json(record)
             else:
-                _print(records)
+                print_results(records)
+                say_where(model, folder)
 
 
-def _record(
-    result: Trace,
-    queries: QuerySet | LetorStream,
-    ranker: str,
-    measure: str,
-    seed: int,
-) -> Any:
-    curve = zip(result.rounds, result.scores.mean(axis=0) / result.rounds, strict=True)
-    return plain(
-        {
-            "average_score": result.average_score.mean,
-            "average_score_error": result.average_score.error,
-            "average_greedy_score": result.average_greedy_score.mean,
-            "curve": [[int(t), float(score)] for t, score in curve],
-            "ranker": ranker,
-            "measure": str(named_measure(measure)),
-            "rounds": int(result.rounds[-1]),
-            "runs": result.n_runs,
-            "seed": seed,
-            "queries": queries.n_queries,
-            "documents": queries.n_documents,
-            "features": queries.n_features,
-            "dropped_queries": queries.n_dropped,
-            "seconds": result.seconds,
-            "version": keyhole.__version__,
-        }
-    )
+def _check_numbers(**given: int | None) -> None:
+    """Raise if a number of rounds and the like is none, or if rounds are counted in two ways."""
+    if given["rounds"] is not None and given["passes"] is not None:
+        raise InvalidInput("At most one of --rounds and --passes can be given.")
+    for name, number in given.items():
+        if number is not None:
+            check_integer(number, name, at_least=1)
 
 
-def _after(result: Trace, change: int | None) -> dict[str, Any]:
-    """Return the score of the lists shown after labels were permuted, if they were."""
-    if change is None:
-        return {}
-    first = int(np.searchsorted(result.rounds, change))
-    if first >= len(result.rounds) - 1:
-        return {"average_score_after": None}
-    totals = result.scores[:, -1] - result.scores[:, first]
-    n_after = int(result.rounds[-1] - result.rounds[first])
-    return {"average_score_after": float(totals.mean()) / n_after}
+def _world(
+    queries: QuerySet | LetorStream, document_seed: int | None, change: int | None
+) -> LetorStream | Queries:
+    """Return the lists to learn from as they are shown."""
+    if isinstance(queries, LetorStream):
+        return queries
+    return Queries(
+        queries.features, queries.relevance, queries.starts,
+        document_seed=document_seed, permute_at=change,
+    )  # fmt: skip
 
 
-def _print(records: list[Any]) -> None:
-    rows = []
-    for record in records:
-        error = record["average_score_error"]
-        rows.append(
-            (
-                escape(record["ranker"]),
-                f"{record['rounds']:,}",
-                f"{record['average_score']:.4f}" + ("" if error is None else f" ± {error:.4f}"),
-                f"{record['average_greedy_score']:.4f}",
-            )
+def _judges(
+    names: list[str], test: list[Path] | None, test_groups: list[Path] | None
+) -> list[Measure]:
+    """Return the measures asked for, the first of which judges the lists learnt from, or raise."""
+    judges = [named_measure(name) for name in names]
+    labels = [judge.label for judge in judges]
+    if len(set(labels)) < len(labels):
+        raise InvalidInput(f"--measure must be different measures, got {', '.join(labels)}.")
+    if len(judges) > 1 and not test:
+        raise InvalidInput(
+            f"--measure can be repeated for lists held out, with --test, got {', '.join(labels)}."
         )
-    first = records[0]
-    show_table(
-        escape(first["measure"]),
-        ("ranker", "rounds>", "average score>", "without exploring>"),
-        rows,
-    )
-    for record in records:
-        if record.get("average_score_after") is not None:
-            say(
-                f"{record['ranker']}, after labels were permuted: "
-                f"{record['average_score_after']:.4f}."
-            )
-    say(
-        f"{first['queries']} queries, {first['documents']} documents, {first['features']} "
-        f"features; {first['dropped_queries']} queries without a relevant document left out."
-    )
+    if test_groups and not test:
+        raise InvalidInput("--test-groups needs the --test that it is about.")
+    return judges
+
+
+def _title(measure: Measure, files: list[Path]) -> str:
+    names = [short_name(path.name) for path in files[:2]] + ["…"] * (len(files) > 2)
+    return f"{measure.label}, lists of {', '.join(names)}"

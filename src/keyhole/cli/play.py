@@ -6,25 +6,28 @@ from typing import Annotated, Any
 
 import typer
 
+from keyhole.cli import csv_options
+from keyhole.cli.csv_options import Grades, Ids, Missing, Threshold
 from keyhole.cli.endings import one_sentence
+from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
     Json,
     escape,
+    lower_is_better,
     output_folder,
     parse_options,
     print_json,
     progress_bar,
     say,
+    short_name,
     show_table,
     to_json,
 )
+from keyhole.errors import InvalidInput
 from keyhole.files import write_atomically
 from keyhole.lab.figures.curves import Panel, check_figures, save_figure
 from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game, summary
 from keyhole.lab.results import REGRET, Curve, curves_csv
-
-_OF_A_CSV = {name: f"--{name}" for name in ("threshold", "grades", "missing")}
-"""What ratings are read with that has an option of its own."""
 
 _NAMED = 6
 """Items of a ranking that are printed by name."""
@@ -76,16 +79,10 @@ def play_command(
         str,
         typer.Option(help="Regret against the best ranking so far (prefix) or at the end (final)."),
     ] = "prefix",
-    threshold: Annotated[
-        float | None, typer.Option(help="For a .csv: ratings of at least this are relevant.")
-    ] = None,
-    grades: Annotated[
-        int | None, typer.Option(help="For a .csv: cut ratings into grades 0 to this.")
-    ] = None,
-    missing: Annotated[
-        str | None,
-        typer.Option(help="For a .csv: people with a missing rating are an error, or drop."),
-    ] = None,
+    threshold: Threshold = None,
+    grades: Grades = None,
+    missing: Missing = None,
+    ids: Ids = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -105,6 +102,11 @@ def play_command(
         Path | None,
         typer.Option(help="Folder for regret.png, regret.svg, curves.csv, results.json."),
     ] = None,
+    log_log: Annotated[
+        bool,
+        typer.Option("--log-log", help="Draw the figure with both axes logarithmic: rates show."),
+    ] = False,
+    settings_file: SettingsFile = None,
     as_json: Json = False,
 ) -> None:
     """Play a game and see regret fall.
@@ -121,11 +123,11 @@ def play_command(
 
         keyhole play --world ratings.csv --threshold 4 --top 1
     """
-    with one_sentence(options=_OF_A_CSV):
+    with one_sentence(options=csv_options.OPTIONS):
         options = parse_options(settings or [])
-        for name, value in (("threshold", threshold), ("grades", grades), ("missing", missing)):
-            if value is not None:
-                options["world"][name] = value
+        options["world"] |= csv_options.given(
+            threshold=threshold, grades=grades, missing=missing, ids=ids
+        )
         if subroutine is not None:
             options["ranker"]["subroutine"] = subroutine
         if ranker is None and subroutine is None and against is None:
@@ -138,6 +140,8 @@ def play_command(
             ranker_options=options["ranker"], world_options=options["world"],
             measure_options=options["measure"],
         )  # fmt: skip
+        if log_log and out is None:
+            raise InvalidInput("--log-log is about the figure, and needs the --out to draw it in.")
         if out is not None:
             check_figures()
         with output_folder(out) as folder:
@@ -153,12 +157,13 @@ def play_command(
             has_figure = any(result["average_regret"] is not None for result in results)
             if folder is not None:
                 label = games[0].measure.label
-                title = f"{label}, {games[0].world.n_items} items, {_short(Path(world).name)}"
+                title = f"{label}, {games[0].world.n_items} items, {short_name(Path(world).name)}"
                 write_atomically(folder / "results.json", to_json(record).encode())
                 write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
                 if has_figure:
-                    notes = [text for result in results for text in _learnt(result)]
-                    save_figure(folder, "regret", title, [Panel("", curves)], REGRET, label, notes)
+                    notes = [_learnt(result) for result in results]
+                    panel = Panel("", curves, log_x=log_log, log_y=log_log)
+                    save_figure(folder, "regret", title, [panel], REGRET, label, notes)
             if as_json:
                 print_json(record)
                 return
@@ -176,21 +181,14 @@ def _beside(spec: GameSpec, name: str) -> BuiltGame:
     return build(replace(other, top=None)) if needs_more else game
 
 
-def _learnt(result: dict[str, Any]) -> list[str]:
-    """Return what a ranker of items with names would show in the end, as a sentence, if any."""
-    if result["item_names"] is None:
-        return []
+def _learnt(result: dict[str, Any]) -> str:
+    """Return what a ranker would show in the end, as a sentence: items by name, or from 0."""
     first = result["learnt_ranking"][:_NAMED]
     n_more = len(result["learnt_ranking"]) - len(first)
     more = f" and {n_more} more" if n_more else ""
-    return [f"{result['spec']['ranker']} would now show: {', '.join(map(str, first))}{more}"]
-
-
-def _short(name: str, longest: int = 40) -> str:
-    """Return the name of a file, without its middle if it is too long for a title."""
-    if len(name) <= longest:
-        return name
-    return f"{name[: longest // 2]}…{name[1 - longest // 2 :]}"
+    called = "" if result["item_names"] is not None else "items "
+    shown = f"{called}{', '.join(map(str, first))}{more}"
+    return f"{result['spec']['ranker']} would now show: {shown}"
 
 
 def _number(value: float | None, error: float | None = None) -> str:
@@ -212,11 +210,11 @@ def _print_results(results: list[dict[str, Any]]) -> None:
         for result in results
     ]
     show_table(
-        escape(results[0]["measure"]),
+        escape(results[0]["measure"]) + lower_is_better(results[0]["is_loss"]),
         ("ranker", "sees", "average regret>", "average score>", "best fixed>", "slope>"),
         rows,
     )
-    for sentence in (text for result in results for text in _learnt(result)):
-        say(f"{sentence}.")
+    for result in results:
+        say(f"{_learnt(result)}.")
     for note in dict.fromkeys(note for result in results for note in result["notes"]):
         say(f"Note: {note}.")

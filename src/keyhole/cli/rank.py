@@ -1,34 +1,72 @@
 """The command that ranks documents by a saved model."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 
 from keyhole.cli.endings import one_sentence
-from keyhole.cli.learn import Files, Groups
+from keyhole.cli.learn import Groups
 from keyhole.cli.terminal import Json, print_json
-from keyhole.data import read_letor
-from keyhole.errors import InvalidInput
+from keyhole.data import QuerySet, read_letor
+from keyhole.data.letor.documents import document_ids
+from keyhole.errors import FloatArray, InvalidInput, check_choice, shown
 from keyhole.kernels.sorting import sort_descending, sort_work
 from keyhole.lab.kinds.lists import how_to_read
-from keyhole.rankers.lists.models import load_model
+from keyhole.rankers.lists.models import Model, load_model
+
+FORMATS = ("tsv", "trec", "json")
+
+
+class Ranked(NamedTuple):
+    """The documents of a query, best first: their places in the file, ids and scores."""
+
+    query: str
+    ranking: list[int]
+    documents: list[str]
+    scores: FloatArray
 
 
 def rank_command(
-    files: Files,
-    model: Annotated[Path, typer.Option(help="A scorer saved by keyhole learn.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A model of keyhole learn, then LETOR or SVMLight files, also .gz/.bz2/.xz.",
+            metavar="MODEL FILE…",
+        ),
+    ],
+    model: Annotated[
+        Path | None, typer.Option(help="The model, where it does not come first.")
+    ] = None,
     groups: Groups = None,
+    form: Annotated[
+        str, typer.Option("--format", help="tsv: a table; trec: a run for trec_eval; or json.")
+    ] = "tsv",
+    tag: Annotated[str, typer.Option(help="What a TREC run is called.")] = "keyhole",
     as_json: Json = False,
 ) -> None:
     """Rank the documents of every query by a model's scores.
 
-    Prints a line per query: its id and its documents, best first, numbered from 0 in the order
-    of the file.
+    Prints a line per document, the best of a query first: the query, the rank, the document and
+    its score. Documents are called what the comment behind them says (#docid = GX004-93), or by
+    their place in the query, from 0. In a TREC run equal scores differ by their last digit, so
+    that trec_eval keeps the order.
+
+        keyhole rank m.npz test.txt
+
+        keyhole rank m.npz test.txt --format trec --tag kl > kl.run
     """
     with one_sentence():
+        form = "json" if as_json else check_choice(form, "--format", FORMATS)
+        if not tag.isprintable() or len(tag.split()) != 1 or tag != tag.strip():
+            raise InvalidInput(f"--tag must be one word, got {shown(tag)}.")
+        if model is None:
+            model, *files = files
+            if not files:
+                raise InvalidInput(f"A FILE to rank must follow the model, got {model} alone.")
         scorer = load_model(model)
         queries = read_letor(files, **how_to_read(groups, raw=not scorer.minmax, keep_empty=True))
         if queries.n_features > scorer.n_features:
@@ -36,19 +74,63 @@ def rank_command(
                 f"Documents must have at most the {scorer.n_features} features of {model}, got "
                 f"{queries.n_features}."
             )
-        work = sort_work(queries.largest)
-        rankings: list[list[int]] = []
-        for index in range(queries.n_queries):
-            features, _ = queries.query(index)
-            order = np.empty(len(features), dtype=np.int64)
-            sort_descending(scorer.scores(features), order, work)
-            rankings.append(order.tolist())
-        if as_json:
-            lines = [
-                {"query": name, "ranking": ranking}
-                for name, ranking in zip(queries.query_ids, rankings, strict=True)
-            ]
-            print_json(lines)
+        ranked = _rank(queries, document_ids(files), scorer)
+        if form == "json":
+            print_json([{**row._asdict(), "scores": row.scores.tolist()} for row in ranked])
             return
-        for name, ranking in zip(queries.query_ids, rankings, strict=True):
-            sys.stdout.write(f"{name}\t{' '.join(map(str, ranking))}\n")
+        lines = list(_trec_lines(ranked, tag) if form == "trec" else _table_lines(ranked))
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _rank(queries: QuerySet, ids: list[str | None], scorer: Model) -> list[Ranked]:
+    """Return the documents of every query, sorted by their scores."""
+    work, ranked = sort_work(queries.largest), []
+    for index, name in enumerate(queries.query_ids):
+        features, _ = queries.query(index)
+        scores, order = scorer.scores(features), np.empty(len(features), dtype=np.int64)
+        sort_descending(scores, order, work)
+        places, first = order.tolist(), int(queries.starts[index])
+        documents = [ids[first + place] or str(place) for place in places]
+        ranked.append(Ranked(name, places, documents, scores[order]))
+    return ranked
+
+
+def _table_lines(ranked: list[Ranked]) -> Iterator[str]:
+    yield "query\trank\tdocument\tscore"
+    for row in ranked:
+        for place, (document, score) in enumerate(zip(row.documents, row.scores, strict=True)):
+            yield f"{row.query}\t{place + 1}\t{document}\t{float(score)!r}"
+
+
+def _trec_lines(ranked: list[Ranked], tag: str) -> Iterator[str]:
+    """Give the lines of a run, or raise where two of its queries or documents have one name."""
+    _check_different([row.query for row in ranked], "queries of all files")
+    for row in ranked:
+        _check_different(row.documents, f"documents of query {row.query}")
+        scores = _told_apart(row.scores)
+        for place, (document, score) in enumerate(zip(row.documents, scores, strict=True)):
+            yield f"{row.query} Q0 {document} {place + 1} {score!s} {tag}"
+
+
+def _check_different(names: list[str], what: str) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput(f"--format trec needs different ids of the {what}, got {twice} twice.")
+
+
+def _told_apart(scores: FloatArray) -> Any:
+    """Return falling scores in the 32 bits that trec_eval reads, none of them equal to another.
+
+    It sorts equal ones by the ids of documents, and would judge another ranking.
+    """
+    with np.errstate(over="ignore"):
+        told = scores.astype(np.float32)
+        for place in range(1, len(told)):
+            if not told[place] < told[place - 1]:
+                told[place] = np.nextafter(told[place - 1], np.float32(-np.inf))
+    if not np.isfinite(told).all():
+        raise InvalidInput(
+            f"--format trec needs scores between -3.4e38 and 3.4e38, got "
+            f"{scores[~np.isfinite(told)][0]:g}."
+        )
+    return told

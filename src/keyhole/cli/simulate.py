@@ -10,6 +10,7 @@ import typer
 from rich.progress import Progress, TextColumn
 
 import keyhole
+from keyhole.cli import csv_options
 from keyhole.cli.crowds import (
     Crowd,
     Seen,
@@ -17,6 +18,7 @@ from keyhole.cli.crowds import (
     find_or_create,
     judge,
 )
+from keyhole.cli.csv_options import Grades, Ids, Missing, Threshold
 from keyhole.cli.endings import ExitCode, one_sentence
 from keyhole.cli.terminal import ERR, Json, escape, parse_options, print_json, say, show_table
 from keyhole.errors import check_integer, check_number, check_seed
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     from keyhole.client import AsyncClient
 
 _OPTIONS = {
-    **{name: f"--{name}" for name in ("threshold", "grades", "missing", "lose", "delay")},
+    **csv_options.OPTIONS,
+    "lose": "--lose",
+    "delay": "--delay",
     "delay_rounds": "--delay-rounds",
     "url": "URL",
 }
@@ -77,16 +81,10 @@ def simulate_command(
             "by items whose header names the items."
         ),
     ] = "flips",
-    threshold: Annotated[
-        float | None, typer.Option(help="For a .csv: ratings of at least this are relevant.")
-    ] = None,
-    grades: Annotated[
-        int | None, typer.Option(help="For a .csv: cut ratings into grades 0 to this.")
-    ] = None,
-    missing: Annotated[
-        str | None,
-        typer.Option(help="For a .csv: people with a missing rating are an error, or drop."),
-    ] = None,
+    threshold: Threshold = None,
+    grades: Grades = None,
+    missing: Missing = None,
+    ids: Ids = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -158,9 +156,7 @@ def simulate_command(
     """
     with one_sentence(options=_OPTIONS):
         options = parse_options(settings or [], owners=("world",))["world"]
-        for name, value in (("threshold", threshold), ("grades", grades), ("missing", missing)):
-            if value is not None:
-                options[name] = value
+        options |= csv_options.given(threshold=threshold, grades=grades, missing=missing, ids=ids)
         check_integer(rounds, "--rounds", at_least=1)
         n_items, names = _items_of(items)
         people, _ = build_world(GameSpec(world=world, items=n_items, world_options=options))

@@ -45,6 +45,13 @@ def escape(text: str) -> str:
     return text.replace("[", r"\[")
 
 
+def short_name(name: str, longest: int = 40) -> str:
+    """Return the name of a file, without its middle if it is too long for a title."""
+    if len(name) <= longest:
+        return name
+    return f"{name[: longest // 2]}…{name[1 - longest // 2 :]}"
+
+
 def show_table(
     title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *, boxed: bool = True
 ) -> None:
@@ -73,6 +80,11 @@ def show_table(
         for heading, cell in zip(headings[1:], rest, strict=True):
             name = " ".join(heading.removesuffix(_RIGHT).split())
             OUT.print(f"  {name}: {cell}", soft_wrap=True, highlight=False)
+
+
+def lower_is_better(is_loss: bool) -> str:
+    """Return what is said of a measure that is a loss, after its name."""
+    return "; lower is better" if is_loss else ""
 
 
 @contextmanager

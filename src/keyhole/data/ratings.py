@@ -1,12 +1,13 @@
 """Ratings of people by items, from CSV files to relevance."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from keyhole.data.ratings_csv import LARGEST_RATING, Layout, read_fields
+from keyhole.data.ratings_csv import LARGEST_RATING, Layout, check_no_ids, read_fields
 from keyhole.errors import (
     FloatArray,
     InvalidInput,
@@ -30,7 +31,7 @@ class RatingsTable:
     n_dropped: int
     """People left out because a rating was missing."""
     has_index: bool = False
-    """Whether the first column of the file named the people; it is no item and left out."""
+    """Whether a column of the file told people apart; it is no item and left out."""
 
 
 def read_ratings(
@@ -43,13 +44,14 @@ def read_ratings(
     columns: Sequence[str] | None = None,
     missing: str = "error",
     delimiter: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     header: bool | None = None,
     index: bool | None = None,
+    ids: str | None = None,
 ) -> RatingsTable:
     """Read people by items: a CSV file, plain or compressed, or one array of a .npz file.
 
-    The header of a CSV file names the items; those of an array are called 1, 2, 3, …
+    The header of a CSV file names the items; those of an array are called 0, 1, 2, …
 
     Parameters
     ----------
@@ -59,7 +61,7 @@ def read_ratings(
     threshold
         A rating of at least this is relevance 1, any other 0.
     grades
-        Cut the span of all ratings into bands of equal width, grades 0 to ``grades``.
+        Cut the span of all ratings into so many bands of equal width, grades 0 to ``grades - 1``.
     n_chosen
         Each person chooses this many items, their highest rated (ties: the leftmost).
     scale
@@ -72,15 +74,19 @@ def read_ratings(
         the like): ``error`` or ``drop`` them.
     delimiter
         The character between fields; by default the comma, semicolon or tab by which all rows
-        have the same number of fields.
+        have the same number of fields, numbers in all columns but the first.
     decimal
-        ``.`` or ``,`` within numbers.
+        ``.`` or ``,`` within numbers; by default a comma where it is not between fields and
+        numbers have one, and is refused if that may be thousands or others have a point.
     header
-        Whether the first row names the items, which are else called 1, 2, 3, …; by default it
+        Whether the first row names the items, which are else called 0, 1, 2, …; by default it
         must be names, and one with a number among them is refused.
     index
         Whether the first column names the people and is left out; by default it does if it has no
         name or has different texts, and is refused if its name or numbers leave it in doubt.
+        False keeps every column as an item, whatever it is called.
+    ids
+        The name of the column that tells people apart, and is left out.
     """
     path = Path(path)
     if sum(option is not None for option in (threshold, grades, n_chosen, scale)) > 1:
@@ -88,7 +94,8 @@ def read_ratings(
             "At most one of `threshold`, `grades`, `n_chosen` and `scale` can be given."
         )
     check_choice(missing, "`missing`", MISSING_RULES)
-    names, numbers, lines, has_index = _read(path, Layout(delimiter, decimal, header, index))
+    layout = Layout(delimiter, decimal, header, index, ids)
+    names, numbers, lines, has_index = _read(path, layout, columns)
     if columns is not None:
         chosen = _columns(path, columns, names)
         names, numbers = tuple(names[place] for place in chosen), numbers[:, chosen]
@@ -113,16 +120,22 @@ def read_ratings(
     return RatingsTable(table, names, len(numbers) - len(values), has_index)
 
 
-def _read(path: Path, layout: Layout) -> tuple[tuple[str, ...], FloatArray, Sequence[int], bool]:
+def _read(
+    path: Path, layout: Layout, columns: Sequence[str] | None
+) -> tuple[tuple[str, ...], FloatArray, Sequence[int], bool]:
     """Return names of items, ratings by people and items, their lines, and if people had names."""
     if path.suffix == ".npz":
+        if layout.ids is not None:
+            raise InvalidInput(f"`ids` needs a CSV file, whose header names columns, got {path}.")
         numbers = _array(path)
-        names = tuple(str(number + 1) for number in range(numbers.shape[1]))
+        names = tuple(str(number) for number in range(numbers.shape[1]))
         return names, numbers, range(1, len(numbers) + 1), False
-    names, rows, has_index = read_fields(path, layout)
+    names, rows, has_index, found = read_fields(path, layout)
+    if layout.index is None and columns is None:
+        check_no_ids(path, names)
     values, lines = [], []
     for line, row in rows:
-        values.append(_numbers(path, line, names, row, layout))
+        values.append(_numbers(path, line, names, row, found))
         lines.append(line)
     if not values:
         raise InvalidInput(f"{path} must have at least one complete row of ratings.")
@@ -179,9 +192,7 @@ def _hint(name: str, field: str, names: tuple[str, ...]) -> str:
         return "; `delimiter` says what is between cells"
     if "," in field:
         return "; decimal=',' reads decimal commas (keyhole play: --set world.decimal=,)"
-    if name == names[0]:
-        return "; index=True leaves the first column out (keyhole play: --set world.index=true)"
-    return ""
+    return f"; ids={name!r} leaves the column out (keyhole play: --ids {shlex.quote(name)})"
 
 
 def _is_too_large(field: str) -> bool:
@@ -201,12 +212,12 @@ def _relevance(
     if threshold is not None:
         return (ratings >= check_number(threshold, "`threshold`")).astype(np.float64)
     if grades is not None:
-        grades = check_integer(grades, "`grades`", at_least=1, at_most=50)
+        grades = check_integer(grades, "`grades`", at_least=2, at_most=51)
         low, high = float(ratings.min()), float(ratings.max())
         if high == low:
             raise InvalidInput("`grades` needs ratings that differ, got one value only.")
         share = (ratings - low) / (high - low)
-        return np.minimum(np.floor(share * (grades + 1)), grades)
+        return np.minimum(np.floor(share * grades), grades - 1)
     if n_chosen is not None:
         n_chosen = check_integer(
             n_chosen, "`n_chosen`", at_least=1, at_most=ratings.shape[1], bound="n_items="

@@ -7,14 +7,15 @@ import csv
 import io
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from keyhole.data.packed import decoded, read_unpacked
-from keyhole.errors import InvalidInput, check_choice
+from keyhole.errors import InvalidInput, check_choice, shown
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 _MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none")
@@ -23,6 +24,14 @@ _PEOPLE = re.compile(
     r"#|no|index|row|name|(.*[ _-])?(id|user|person|people|customer|rater|respondent)|userid",
     re.IGNORECASE,
 )
+_IDS = re.compile(
+    r"(.*[ _-])?(id|uid|guid|uuid)|(user|person|customer|rater|respondent)(id|name)?",
+    re.IGNORECASE,
+)
+"""Names of columns that hardly are items, wherever they stand."""
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+", re.ASCII)
+_DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 LARGEST_RATING = 2.0**53
 """Beyond it not even whole numbers differ by 1."""
 _FEWEST_NUMBERED = 3  # that two people rated an item 1 and 2 is no wonder
@@ -33,9 +42,10 @@ class Layout:
     """How a file is written; None is found out."""
 
     delimiter: str | None
-    decimal: str
+    decimal: str | None
     header: bool | None
     index: bool | None
+    ids: str | None = None
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and not (
@@ -44,7 +54,13 @@ class Layout:
             raise InvalidInput(
                 f"`delimiter` must be the one character between cells, got {self.delimiter!r}."
             )
-        check_choice(self.decimal, "`decimal`", (".", ","))
+        if self.decimal is not None:
+            check_choice(self.decimal, "`decimal`", (".", ","))
+        if self.ids is not None and self.index is not None:
+            raise InvalidInput(
+                f"At most one of `ids` and `index` can be given, got ids={shown(self.ids)} and "
+                f"index={self.index!r}."
+            )
         for name in ("header", "index"):
             if getattr(self, name) not in (None, True, False):
                 raise InvalidInput(
@@ -75,6 +91,8 @@ class Fields(NamedTuple):
     names: tuple[str, ...]
     rows: list[tuple[int, list[str]]]
     has_index: bool
+    layout: Layout
+    """How the file is written, with all that was found out."""
 
 
 def _choose(option: str) -> str:
@@ -88,12 +106,12 @@ def read_fields(path: Path, layout: Layout) -> Fields:
     rows = list(_rows(path, text, delimiter))
     if not rows:
         raise InvalidInput(f"{path} must start with a header that names the items.")
+    decimal = layout.decimal or _decimal(path, rows, delimiter)
+    layout = replace(layout, delimiter=delimiter, decimal=decimal)
     line, first = rows[0]
     has_header = layout.header if layout.header is not None else _has_header(path, rows[0], layout)
-    if has_header:
-        names, rows = tuple(first), rows[1:]
-    else:
-        names = tuple(str(number) for number in range(1, len(first) + 1))
+    names = tuple(first) if has_header else tuple(str(place) for place in range(len(first)))
+    rows = rows[1:] if has_header else rows
     for number, row in rows:
         if len(row) != len(names):
             raise InvalidInput(
@@ -101,15 +119,67 @@ def read_fields(path: Path, layout: Layout) -> Fields:
                 f"{line}, got {len(row)}."
             )
     column = [row[0] for _, row in rows]
-    has_index = layout.index
-    if has_index is None:
-        has_index = _has_index(path, names[0] if has_header else None, column, names, layout)
-    if has_index:
-        # Without a header the items are numbered from 1, whether people have names or not.
-        names = names[1:] if has_header else names[:-1]
-        rows = [(number, row[1:]) for number, row in rows]
+    out: int | None = None
+    if layout.ids is not None:
+        out = _place_of_ids(path, layout.ids, names if has_header else ())
+    elif layout.index or (
+        layout.index is None
+        and _has_index(path, names[0] if has_header else None, column, names, layout)
+    ):
+        out = 0
+    if out is not None:
+        # Without a header the items are numbered from 0, whether people have names or not.
+        names = names[:out] + names[out + 1 :] if has_header else names[:-1]
+        rows = [(number, row[:out] + row[out + 1 :]) for number, row in rows]
     _check_names(path, line, names)
-    return Fields(names, rows, has_index)
+    return Fields(names, rows, out is not None, layout)
+
+
+def _place_of_ids(path: Path, ids: str, names: tuple[str, ...]) -> int:
+    """Return where the column of people is that a user has named, or raise."""
+    if not names:
+        raise InvalidInput(f"`ids` needs a header that names the columns of {path}, got none.")
+    check_choice(ids, f"`ids` of {path}", names)
+    if names.count(ids) > 1:
+        raise InvalidInput(f"`ids` of {path} must be one column, got {ids!r}, the name of several.")
+    return names.index(ids)
+
+
+def check_no_ids(path: Path, names: Sequence[str]) -> None:
+    """Raise if an item is called what people are told apart by."""
+    for name in names:
+        if len(names) > 1 and _IDS.fullmatch(name):
+            raise InvalidInput(
+                f"{path}: the column {name!r} must be ratings of an item, and by its name it may "
+                f"tell people apart: {_leave_out(name)}."
+            )
+
+
+def _leave_out(name: str) -> str:
+    return (
+        f"ids={name!r} leaves it out, index=False keeps it as an item (keyhole play: --ids "
+        f"{shlex.quote(name)}, or --set world.index=false)"
+    )
+
+
+def _decimal(path: Path, rows: list[tuple[int, list[str]]], delimiter: str) -> str:
+    """Return the decimal mark: a comma where numbers have one, and nothing speaks against it."""
+    cells = [cell for _, row in rows for cell in row] if delimiter != "," else []
+    commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
+    if not commas:
+        return "."
+    point = next((cell for cell in cells if _DECIMAL_POINT.fullmatch(cell)), None)
+    if point is not None:
+        raise InvalidInput(
+            f"{path} must have one decimal mark, got {commas[0]!r} and {point!r}: `decimal` "
+            f"decides (keyhole play: --set world.decimal=,)."
+        )
+    if all(_THOUSANDS.fullmatch(cell) for cell in commas):
+        raise InvalidInput(
+            f"{path} must have one decimal mark, got {commas[0]!r}, which may be thousands or a "
+            f"fraction: `decimal` decides (keyhole play: --set world.decimal=,)."
+        )
+    return ","
 
 
 def _rows(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -133,6 +203,8 @@ def _delimiter(path: Path, text: str) -> str:
     if len(found) > 1:
         found = [delimiter for delimiter in found if _is_even(path, text, delimiter)] or found
     if len(found) > 1:
+        found = [sign for sign in found if _has_numbers(path, text, sign)] or found
+    if len(found) > 1:
         names = " or ".join(_DELIMITERS[delimiter] for delimiter in found)
         raise InvalidInput(
             f"{path} must have one kind of separator between cells, got what may be {names}: "
@@ -147,6 +219,18 @@ def _is_even(path: Path, text: str, delimiter: str) -> bool:
     except InvalidInput:
         return False
     return len(widths) == 1 and widths != {1}
+
+
+def _has_numbers(path: Path, text: str, delimiter: str) -> bool:
+    """Return whether all cells below the first row are numbers or missing, the first excepted."""
+    marks = (".",) if delimiter == "," else (".", ",")
+    layouts = [Layout(delimiter, mark, None, None) for mark in marks]
+    rows = [row for _, row in _rows(path, text, delimiter)][1:]
+    return all(
+        any(layout.number(cell) is not None for layout in layouts)
+        for row in rows
+        for cell in row[1:]
+    )
 
 
 def _has_header(path: Path, row: tuple[int, list[str]], layout: Layout) -> bool:
@@ -177,9 +261,10 @@ def _has_index(
     why = why or ("its numbers, one higher in every row" if _is_numbered(column) else "")
     if why:
         called = "the first column" if name is None else f"the first column, {name!r},"
+        advice = _choose("index") if name is None else _leave_out(name)
         raise InvalidInput(
             f"{path}: {called} must be ratings of an item, and by {why} it may be a list of "
-            f"people: {_choose('index')}."
+            f"people: {advice}."
         )
     return False
 
@@ -197,7 +282,7 @@ def _check_names(path: Path, line: int, names: tuple[str, ...]) -> None:
     if "" in names:
         raise InvalidInput(
             f"{path}, line {line}: every item must have a name, got none for item "
-            f"{names.index('') + 1} of {len(names)}."
+            f"{names.index('')} of 0 to {len(names) - 1}."
         )
     name, count = Counter(names).most_common(1)[0]
     if count > 1:

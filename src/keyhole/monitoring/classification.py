@@ -229,7 +229,7 @@ def _reason(solution: SolvedGame) -> str:
 def _name(game: Game, action: int) -> str:
     if not game.losses.is_ranking:
         return str(action)
-    return "(" + " ".join(str(item + 1) for item in game.losses.actions[action]) + ")"
+    return "(" + " ".join(str(item) for item in game.losses.actions[action]) + ")"
 
 
 # --------------------------------------------------------------------------- what would help

@@ -26,7 +26,7 @@ from keyhole.worlds import WORLDS, Choices, Ratings, Recorded, Shuffled
 _DIGITS = 10
 _FILE_OPTIONS = (
     "threshold", "grades", "n_chosen", "scale", "columns", "missing", "delimiter", "decimal",
-    "header", "index",
+    "header", "index", "ids",
 )  # fmt: skip
 
 
@@ -126,7 +126,8 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
         )
     notes = [f"{len(table.values)} people, {world.n_items} items from {spec.world}"]
     if table.has_index:
-        notes.append("the first column names the people and is no item")
+        named = "the first column" if "ids" not in options else f"the column {options['ids']!r}"
+        notes.append(f"{named} names the people and is no item")
     if table.n_dropped:
         notes.append(f"{table.n_dropped} people left out: a rating is missing")
     return world, notes

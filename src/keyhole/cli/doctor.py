@@ -1,0 +1,234 @@
+"""The command that says what is installed here, and whether it works.
+
+What may be missing or broken, the compiler above all, is imported within, so that it can be told.
+"""
+
+import os
+import platform
+import re
+import sys
+import tempfile
+import time
+import warnings
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.cli.terminal import ERR, Json, print_json, say
+from keyhole.lab.inputs import data_folder
+from keyhole.threads import n_cores
+from keyhole.version import __version__
+
+_CORE = ("numpy", "numba", "llvmlite")
+_NOT_FOR_USERS = ("all", "dev")
+_THREAD_SETTINGS = (
+    "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+    "NUMBA_DISABLE_JIT",
+)  # fmt: skip
+KNOWN_REGRET = 0.07115620094888846
+"""Average regret of the game of the self-test."""
+_TOLERANCE = 1e-6
+
+
+def doctor_command(as_json: Json = False) -> None:
+    """Say what is installed here, and whether it learns what it should.
+
+    Versions, extras that are missing and how to have them, cores, the folders for compiled code
+    and for data, and a self-test: a short game whose regret is known. Exit code 1 if it comes out
+    otherwise, or cannot be played.
+
+        keyhole doctor
+    """
+    with one_sentence():
+        report = {
+            "versions": _versions(),
+            "extras": _extras(),
+            "cores": _cores(),
+            "cache": _cache(),
+            "data": _data(),
+            "self_test": _self_test(),
+        }
+        if as_json:
+            print_json(report)
+        else:
+            _print(report)
+    if not report["self_test"]["passed"]:
+        say(f"The self-test failed: {report['self_test']['why']}.", console=ERR)
+        raise typer.Exit(ExitCode.NO)
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu() -> str:
+    """Return what the processor is called, as far as this system tells."""
+    try:
+        told = Path("/", "proc", "cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = re.search(r"^model name\s*:\s*(.+)$", told, re.MULTILINE)
+    return f"{found[1]} ({platform.machine()})" if found else platform.machine()
+
+
+def _versions() -> dict[str, str | None]:
+    return {
+        "keyhole": __version__,
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        **{package: _version_of(package) for package in _CORE},
+        "system": platform.platform(),
+        "processor": _cpu(),
+    }
+
+
+def _extras() -> dict[str, Any]:
+    """Return for each extra of the package the libraries that it brings, and how to have it."""
+    try:
+        needed = metadata.requires("keyhole") or []
+    except metadata.PackageNotFoundError:  # it is run from its sources
+        needed = []
+    extras: dict[str, dict[str, str | None]] = {}
+    for line in needed:
+        library = re.match(r"[\w.-]+", line)
+        extra = re.search(r"""extra == ['"]([\w-]+)['"]""", line)
+        if library and extra and library[0] != "keyhole" and extra[1] not in _NOT_FOR_USERS:
+            is_elsewhere = "sys_platform" in line and sys.platform == "win32"
+            if not is_elsewhere:
+                extras.setdefault(extra[1], {})[library[0]] = _version_of(library[0])
+    return {
+        extra: {
+            "libraries": libraries,
+            "missing": [name for name, version in libraries.items() if version is None],
+            "install": f"pip install -e '.[{extra}]' in a checkout of Keyhole",
+        }
+        for extra, libraries in sorted(extras.items())
+    }
+
+
+def _cores() -> dict[str, Any]:
+    settings = {name: os.environ[name] for name in _THREAD_SETTINGS if name in os.environ}
+    return {"usable": n_cores(), "there": os.cpu_count(), "settings": settings}
+
+
+def kept_in() -> Path | None:
+    """Return where the compiler keeps the code of this package, None if nowhere."""
+    try:
+        from keyhole.kernels.sorting import sort_descending
+    except Exception:  # a compiler that cannot be imported keeps nothing; the self-test says why
+        return None
+    path = getattr(getattr(sort_descending, "_cache", None), "_cache_path", None)
+    return None if path is None else Path(path)
+
+
+def _is_writable(folder: Path) -> bool:
+    """Return whether a file can be made in a folder, or in the nearest one above that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _cache() -> dict[str, Any]:
+    """Return where compiled code is kept: in one folder, or beside each file of the package."""
+    asked, kept, package = os.environ.get("NUMBA_CACHE_DIR"), kept_in(), Path(__file__).parents[1]
+    roots = [root for root in (asked, package) if root and kept and kept.is_relative_to(root)]
+    folder = None if kept is None else Path(roots[0]) if roots else kept.parent
+    files = [] if folder is None else [path for path in folder.rglob("*.code") if path.is_file()]
+    return {
+        "folder": None if folder is None else str(folder),
+        "asked_for": asked,
+        "writable": kept is not None and _is_writable(kept),
+        "files": len(files),
+        "bytes": sum(path.stat().st_size for path in files),
+    }
+
+
+def _data() -> dict[str, Any]:
+    folder = data_folder()
+    is_there = folder.is_dir()
+    sets = sorted(path.name for path in folder.iterdir() if path.is_dir()) if is_there else []
+    return {"folder": str(folder), "there": is_there, "sets": sets}
+
+
+def play_known_game() -> float:
+    """Return the average regret of a short game that is known to the last digits.
+
+    Of all rankers that learn it is one that is quick to compile, where nothing is kept of that, and
+    that only counts and divides, which comes out alike on all machines.
+    """
+    from keyhole.game import play
+    from keyhole.rankers import EpsilonGreedy
+    from keyhole.worlds import Flips
+
+    trace = play(EpsilonGreedy(20), Flips(20), rounds=2000, seed=0)
+    return trace.average_regret.mean
+
+
+def _self_test() -> dict[str, Any]:
+    """Learn something, and say whether it came out as it must."""
+    began = time.perf_counter()
+    regret: float | None = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            regret = play_known_game()
+        except Exception as error:  # whatever is broken, it is said
+            why = f"{type(error).__name__}: {error}".rstrip(".")
+        else:
+            why = f"the average regret must be {KNOWN_REGRET:.9f}, got {regret:.9f}"
+    passed = regret is not None and abs(regret - KNOWN_REGRET) <= _TOLERANCE
+    return {
+        "passed": passed,
+        "average_regret": regret,
+        "expected": KNOWN_REGRET,
+        "why": None if passed else why,
+        "seconds": time.perf_counter() - began,
+        "warnings": list(dict.fromkeys(str(warning.message) for warning in caught)),
+    }
+
+
+def _print(report: dict[str, Any]) -> None:
+    for name, version in report["versions"].items():
+        say(f" {version or 'missing'}", name, "bold")
+    cores = report["cores"]
+    chosen = ", ".join(f"{name}={value}" for name, value in cores["settings"].items())
+    say(
+        f" {cores['usable']} of {cores['there']} usable{f'; {chosen}' * bool(chosen)}",
+        "cores",
+        "bold",
+    )
+    for extra, row in report["extras"].items():
+        lacks = ", ".join(row["missing"])
+        has = ", ".join(name for name, version in row["libraries"].items() if version)
+        text = f" is there: {has}" if not lacks else f" lacks {lacks}: {row['install']} brings it"
+        say(text, f"extra {extra}", "bold")
+    if not report["extras"]:
+        say(" not known: keyhole is not installed as a package", "extras", "bold")
+    cache, data = report["cache"], report["data"]
+    state = "can be written" if cache["writable"] else "CANNOT be written: all is compiled anew"
+    where = f"{cache['folder'] or 'nowhere'}, {state}"
+    if cache["asked_for"] and cache["folder"] != cache["asked_for"]:
+        where = f"{where}; NUMBA_CACHE_DIR={cache['asked_for']} cannot be used"
+    size = f"{cache['files']} files, {cache['bytes'] / 2**20:.0f} MiB"
+    say(f" {where}; {size}", "compiled code", "bold")
+    sets = f": {', '.join(data['sets'])}" if data["sets"] else ""
+    say(f" {data['folder']}{sets if data['there'] else ', which is not there'}", "data", "bold")
+    test = report["self_test"]
+    for warning in test["warnings"]:
+        say(f"Warning: {warning}")
+    if test["passed"]:
+        say(
+            f" passed in {test['seconds']:.1f} s: average regret {test['average_regret']:.6f}, as "
+            f"it must be",
+            "self-test",
+            "bold",
+        )
