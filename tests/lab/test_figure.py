@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from keyhole.cli.terminal import OUT, show_table
-from keyhole.lab.figures.curves import Panel, save_figure
+from keyhole.figures.panels import Panel
+from keyhole.figures.sheets import save_figure
 from keyhole.lab.results import Axes, Curve
 
 

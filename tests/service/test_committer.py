@@ -25,7 +25,7 @@ def test_work_has_begun_when_it_was_handed_over():
 
     async def play(committer):
         for _ in range(20):
-            begun = []
+            begun: list[float] = []
             ended = committer.begin(lambda begun=begun: begun.append(time.perf_counter()))
             handed_over = time.perf_counter()
             await ended
@@ -35,13 +35,17 @@ def test_work_has_begun_when_it_was_handed_over():
 
 
 def test_pieces_are_done_one_after_the_other_and_what_one_raises_is_told():
-    done = []
+    done: list[str] = []
+
+    def slow():
+        time.sleep(0.02)
+        done.append("slow")
 
     def failing():
         raise OSError("The disk is gone.")
 
     async def play(committer):
-        first = committer.begin(lambda: time.sleep(0.02) or done.append(1))
+        first = committer.begin(slow)
         second = committer.begin(failing)
         third = committer.begin(lambda: done.append(threading.current_thread().name))
         await first
@@ -50,7 +54,7 @@ def test_pieces_are_done_one_after_the_other_and_what_one_raises_is_told():
         await third
 
     run(play)
-    assert done == [1, "keyhole-commit"]
+    assert done == ["slow", "keyhole-commit"]
 
 
 def test_the_loop_does_not_wait_for_a_thread_that_is_busy():
@@ -80,10 +84,14 @@ def test_nobody_minds_work_that_is_no_longer_waited_for():
 def test_it_ends_after_its_work_and_can_be_stopped_twice():
     done = []
 
+    def slow():
+        time.sleep(0.02)
+        done.append("slow")
+
     async def play(committer):
-        committer.begin(lambda: time.sleep(0.02) or done.append(1))
+        committer.begin(slow)
         committer.stop()
-        assert done == [1]
+        assert done == ["slow"]
         committer.stop()
 
     run(play)

@@ -225,7 +225,8 @@ AFTER_ANOTHER = [
 
 def test_what_has_the_fields_of_the_request_before_is_read_as_if_it_were_the_first(monkeypatch):
     """The parser is asked once for fields that stay the same, and nobody notices."""
-    n_read, read = [], Connection.on_headers_complete
+    n_read: list[None] = []
+    read = Connection.on_headers_complete
     monkeypatch.setattr(Connection, "on_headers_complete", lambda self: n_read.append(read(self)))
     with Running() as running:
         running.until_ready()
@@ -250,11 +251,11 @@ def test_only_what_is_a_request_of_the_same_fields_is_taken_for_one():
         first = _whole(*AFTER_ANOTHER[0])
         other = first.replace(b": one", b": two")
         told = _answers(running, (first, 1), (other, 1), (first + other, 2), (first, 1))
-        ids = [re.search(rb"x-request-id: (\w+)", head)[1] for head, _ in told]
+        ids = [_field(b"x-request-id", head) for head, _ in told]
         assert ids == [b"one", b"two", b"one", b"two", b"one"]
         bad = _whole(*AFTER_ANOTHER[2])  # which is answered before the one behind it is read
         told = _answers(running, (bad + other, 2), (first, 1))
-        ids = [re.search(rb"x-request-id: (\w+)", head)[1] for head, _ in told]
+        ids = [_field(b"x-request-id", head) for head, _ in told]
         assert ids == [b"one", b"two", b"one"]
         # A body may look like a request, and so may a field.
         begun = b"POST /v1/rankers/plants/rank HTTP/1.1\r\nx-odd: "
@@ -306,6 +307,12 @@ def _answers(running, *pieces):
     return told
 
 
+def _field(name, head):
+    found = re.search(name + rb": ([^\r]*)", head)
+    assert found is not None
+    return found[1]
+
+
 def _answer(heard):
     head = b""
     while (line := heard.readline()) not in (b"\r\n", b""):
@@ -348,7 +355,7 @@ def test_connections_that_are_used_stay_open_and_the_date_goes_on():
                     connection.sendall(rank[50:])
                 told = connection.recv(65_536)
                 assert told.startswith(b"HTTP/1.1 201")
-                dates.add(re.search(rb"date: ([^\r]*)", told)[1])
+                dates.add(_field(b"date", told))
                 time.sleep(0.3)
         assert len(dates) >= 2
 

@@ -23,6 +23,7 @@ from keyhole.cli.terminal import (
     to_json,
 )
 from keyhole.errors import InvalidInput, check_number, shown
+from keyhole.figures.canvas import check_figures
 from keyhole.figures.looks import reveal_name, source_name
 from keyhole.files import write_atomically
 from keyhole.lab.compare import (
@@ -34,7 +35,6 @@ from keyhole.lab.compare import (
     play_contest,
 )
 from keyhole.lab.figures.comparison import save_comparison
-from keyhole.lab.figures.curves import check_figures
 from keyhole.lab.kinds.games import GameSpec, has_lists_that_change
 from keyhole.lab.kinds.lists import ListSpec
 from keyhole.lab.results import curves_csv

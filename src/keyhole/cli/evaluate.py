@@ -21,8 +21,8 @@ from keyhole.cli.terminal import (
 )
 from keyhole.data import read_bandit
 from keyhole.errors import InvalidInput, check_integer, check_seed, shown
+from keyhole.figures.canvas import check_figures
 from keyhole.files import write_atomically
-from keyhole.lab.figures.curves import check_figures
 from keyhole.lab.figures.values import save_values
 from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND
 from keyhole.offline.estimators import DECISIVE

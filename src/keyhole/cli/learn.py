@@ -19,9 +19,9 @@ from keyhole.cli.terminal import (
 from keyhole.contracts import Measure
 from keyhole.data import QuerySet, read_letor
 from keyhole.errors import InvalidInput, check_integer, check_number, check_seed
+from keyhole.figures.canvas import check_figures
 from keyhole.files import check_file
 from keyhole.game import LetorStream, play
-from keyhole.lab.figures.curves import check_figures
 from keyhole.lab.heldout import held_out_scores, read_held_out
 from keyhole.lab.kinds.lists import (
     feedback_of,

@@ -12,10 +12,11 @@ import keyhole
 from keyhole.cli.terminal import escape, lower_is_better, say, show_table, to_json
 from keyhole.contracts import Measure
 from keyhole.data import QuerySet
+from keyhole.figures.panels import Panel
+from keyhole.figures.sheets import save_figure
 from keyhole.files import plain, write_atomically
 from keyhole.game import LetorStream, Trace
 from keyhole.game.trace import RunMean
-from keyhole.lab.figures.curves import Panel, save_figure
 from keyhole.lab.kinds.lists import list_axes
 from keyhole.lab.results import Curve, curves_csv
 

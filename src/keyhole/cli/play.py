@@ -24,8 +24,10 @@ from keyhole.cli.terminal import (
     to_json,
 )
 from keyhole.errors import InvalidInput
+from keyhole.figures.canvas import check_figures
+from keyhole.figures.panels import Panel
+from keyhole.figures.sheets import save_figure
 from keyhole.files import write_atomically
-from keyhole.lab.figures.curves import Panel, check_figures, save_figure
 from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game, summary
 from keyhole.lab.results import REGRET, Curve, curves_csv
 

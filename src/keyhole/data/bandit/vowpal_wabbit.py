@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.data.bandit.log import BanditLog, UnusableRow
+from keyhole.data.bandit.columns import UnusableRow
+from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.sheets import write_text
 from keyhole.data.packed import decoded, read_unpacked
 from keyhole.errors import FloatArray, InvalidInput, check_choice
