@@ -21,7 +21,7 @@ from keyhole.figures.plots import plot
 from keyhole.game import LetorStream, Log, Trace, best_fixed, play, replay
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.monitoring import check_certificate, classify
-from keyhole.offline import Evaluation, estimate_all, evaluate
+from keyhole.offline import Evaluation, estimate_all, evaluate, evaluate_lists
 from keyhole.policies import (
     POLICIES,
     Always,
@@ -36,6 +36,7 @@ from keyhole.policies import (
     load_policy,
     policy,
     save_policy,
+    train_policy,
 )
 from keyhole.rankers import (
     FTPL,
@@ -128,6 +129,7 @@ __all__ = [
     "classify",
     "estimate_all",
     "evaluate",
+    "evaluate_lists",
     "fit_classifiers",
     "fit_forests",
     "fit_rankers",
@@ -145,6 +147,7 @@ __all__ = [
     "reveal",
     "save_policy",
     "surrogate",
+    "train_policy",
     "world",
     "write_bandit_csv",
 ]

@@ -1,7 +1,7 @@
 """Names to things, things to specs and back.
 
 Whatever a table of the package holds (rankers, measures, reveals, worlds, surrogates, policies)
-is :class:`Described`: it remembers the settings it was made with, shows the call that makes it
+is :class:`Configured`: it remembers the settings it was made with, shows the call that makes it
 (:mod:`keyhole.describing`), and gives a plain mapping, its ``spec``, of which an equal one is made.
 A :class:`Table` makes it, of a name or of a spec; a name may also be that of an installed package's
 entry point, or ``module:Class`` or ``file.py:Class`` for a class of a user's own.
@@ -28,7 +28,7 @@ from keyhole.describing import Description, short
 from keyhole.errors import InvalidInput, check_choice, shown
 from keyhole.version import __version__
 
-T = TypeVar("T", bound="Described")
+T = TypeVar("T", bound="Configured")
 
 _NOT_SETTINGS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _OF_A_GAME = ("n_items", "n_features", "cutoff", "seed", "run", "items")
@@ -48,7 +48,7 @@ def no_new_code() -> Iterator[None]:
         _may_import.reset(before)
 
 
-class Described(describing.Described):
+class Configured(describing.Described):
     """Something made of settings, which it remembers."""
 
     shared_settings: ClassVar[Mapping[str, Any]] = {}
@@ -149,7 +149,7 @@ def check_options(cls: type, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _short_setting(value: Any) -> str:
     """Return a setting as it stands in a call."""
-    return value.call if isinstance(value, Described) else short(value)
+    return value.call if isinstance(value, Configured) else short(value)
 
 
 class _Foreign(str):
@@ -158,7 +158,7 @@ class _Foreign(str):
 
 def _plain_setting(value: Any) -> Any:
     """Return a setting as JSON can hold it."""
-    if isinstance(value, Described):
+    if isinstance(value, Configured):
         return value.described()
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()

@@ -21,6 +21,7 @@ from keyhole.batch.tables import (
 )
 from keyhole.bounds import generalisation
 from keyhole.bounds.scorers import largest_row_norm
+from keyhole.describing import Described, Description
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice, check_number
 from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists import Descent
@@ -31,7 +32,7 @@ from keyhole.worlds.queries import Queries
 _THEORY = "theory"
 
 
-class BatchRanker:
+class BatchRanker(Described):
     """The linear ranker with the least mean surrogate loss over lists, or the mean of one pass.
 
     Parameters
@@ -242,14 +243,14 @@ class BatchRanker:
         request.score.add_request(param="sample_weight", alias=None)  # pipelines name it
         return request
 
-    def __repr__(self) -> str:
+    def _described(self) -> Description:
         defaults = inspect.signature(type(self).__init__).parameters
         changed = [
             f"{name}={value!r}"
             for name, value in self.get_params().items()
             if value is not defaults[name].default and value != defaults[name].default
         ]
-        return f"{type(self).__name__}({', '.join(changed)})"
+        return Description(f"{type(self).__name__}({', '.join(changed)})")
 
 
 def _best_first(scores: FloatArray) -> IntArray:

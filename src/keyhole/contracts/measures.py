@@ -20,7 +20,7 @@ from keyhole.errors import (
 )
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.sorting import SortWork, sort_work
-from keyhole.registry import Described
+from keyhole.registry import Configured
 
 
 class MeasureKernel(NamedTuple):
@@ -74,7 +74,7 @@ def _checked_empty(empty: Any, name: str) -> float:
     return check_number(empty, f"`empty` of {name}")
 
 
-class Measure(Described, ABC):
+class Measure(Configured, ABC):
     """A named way to judge a ranking by the relevance of its items.
 
     Printing it states its gain, discount, cutoff and what it gives an empty list

@@ -43,7 +43,7 @@ from keyhole.files import write_arrays
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
 from keyhole.limits import check_length
-from keyhole.registry import Described
+from keyhole.registry import Configured
 
 
 @kernel
@@ -111,7 +111,7 @@ class RankerKernel(NamedTuple):
     note_size: Callable[..., int] = _no_size
 
 
-class Ranker(Described, ABC):
+class Ranker(Configured, ABC):
     """An algorithm that shows rankings and learns from what is revealed of them.
 
     Any number of threads may use one: its calls are made one after the other, each under ``lock``.

@@ -15,7 +15,7 @@ from keyhole.errors import (
     check_seed,
 )
 from keyhole.kernels.draw import REVEAL_STREAM, Draw, stream_of
-from keyhole.registry import Described
+from keyhole.registry import Configured
 
 
 class RevealKernel(NamedTuple):
@@ -24,7 +24,7 @@ class RevealKernel(NamedTuple):
     reveal: Callable[..., None]
 
 
-class Reveal(Described, ABC):
+class Reveal(Configured, ABC):
     """What the learner gets to see of the relevance."""
 
     kernel: RevealKernel

@@ -16,7 +16,7 @@ from keyhole.errors import (
 )
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of
-from keyhole.registry import Described
+from keyhole.registry import Configured
 
 
 @kernel
@@ -45,7 +45,7 @@ class WorldKernel(NamedTuple):
     upcoming: Callable[..., tuple[int, int]] = nothing_upcoming
 
 
-class World(Described, ABC):
+class World(Configured, ABC):
     """Where relevance comes from."""
 
     kernel: ClassVar[WorldKernel]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from keyhole.data.ratings_csv import LARGEST_RATING, Layout, check_no_ids, read_fields
+from keyhole.describing import Described, Description, some_of
 from keyhole.errors import (
     FloatArray,
     InvalidInput,
@@ -22,8 +23,8 @@ from keyhole.files import reading_arrays, shortened
 MISSING_RULES = ("error", "drop")
 
 
-@dataclass(frozen=True)
-class RatingsTable:
+@dataclass(frozen=True, repr=False)
+class RatingsTable(Described):
     """Relevance of every item (column) for every person (row)."""
 
     values: FloatArray
@@ -32,6 +33,12 @@ class RatingsTable:
     """People left out because a rating was missing."""
     has_index: bool = False
     """Whether a column of the file told people apart; it is no item and left out."""
+
+    def _described(self) -> Description:
+        rows = [("people", f"{len(self.values):,}"), ("items", some_of(self.item_names))]
+        if self.n_dropped:
+            rows.append(("left out", f"{self.n_dropped:,} people without all ratings"))
+        return Description("RatingsTable", rows)
 
 
 def read_ratings(

@@ -21,7 +21,7 @@ from keyhole.files import plain
 from keyhole.game import Trace
 from keyhole.game.trace import mean_and_error
 from keyhole.offline import Evaluation
-from keyhole.registry import Described
+from keyhole.registry import Configured
 
 _AT_ONCE = 1000
 """Metrics that MLflow takes in one call."""
@@ -154,7 +154,7 @@ def _leaves(tree: Mapping[str, Any], between: str, above: str = "") -> Iterator[
     """Yield what is at the ends of mappings in mappings, named by the way there."""
     for name, value in tree.items():
         whole = f"{above}{between}{name}" if above else str(name)
-        inner = value.described() if isinstance(value, Described) else value
+        inner = value.described() if isinstance(value, Configured) else value
         if isinstance(inner, Mapping):
             yield from _leaves(inner, between, whole)
         else:

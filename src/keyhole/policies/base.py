@@ -11,7 +11,7 @@ from keyhole.data.bandit.columns import Names, different_names
 from keyhole.data.bandit.seen import SeenRows
 from keyhole.describing import Description, short, some_of
 from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number, shown
-from keyhole.registry import Described
+from keyhole.registry import Configured
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -34,7 +34,7 @@ def check_contexts(contexts: ArrayLike, n_features: int | None = None) -> FloatA
     return table
 
 
-class Scorer(Described, ABC):
+class Scorer(Configured, ABC):
     """A score of each ad for each visitor; scores of different ads can be compared."""
 
     n_actions: int
@@ -106,7 +106,7 @@ class Scorer(Described, ABC):
         """Return the scorer that :meth:`arrays` describes."""
 
 
-class Policy(Described, ABC):
+class Policy(Configured, ABC):
     """A choice of one of K ads by chance, given a visitor's context."""
 
     n_actions: int

@@ -21,7 +21,7 @@ from keyhole.errors import (
     check_relevance,
 )
 from keyhole.kernels.sorting import SortWork, sort_work
-from keyhole.registry import Described
+from keyhole.registry import Configured
 
 
 class SurrogateKernel(NamedTuple):
@@ -81,7 +81,7 @@ def surrogate_work(max_items: int) -> SurrogateWork:
     )
 
 
-class Surrogate(Described, ABC):
+class Surrogate(Configured, ABC):
     """A loss of scores and relevance, and its gradient with respect to the scores."""
 
     name: ClassVar[str]
