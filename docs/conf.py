@@ -1,0 +1,65 @@
+"""How the site is built: ``make docs``, with Sphinx, furo and MyST.
+
+Sphinx rather than Material for MkDocs, which is in maintenance: its search index is a plain script,
+so that the built pages can be searched from a folder without a server; it reads docstrings; the
+pages are Markdown as they were; and each of its warnings can be an error. Nothing that a page needs
+is on another host: furo uses the fonts of the machine, and formulas are text.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
+
+from keyhole.version import __version__  # noqa: E402
+
+project = "Keyhole"
+author = "the Keyhole authors"
+copyright = author  # noqa: A001 - Sphinx names it so
+release = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["results/**", "notebooks/**"]
+myst_heading_anchors = 4
+highlight_language = "text"
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_type_aliases = {"FloatArray": "FloatArray", "IntArray": "IntArray"}
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+
+html_theme = "furo"
+html_title = f"Keyhole {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+pygments_style = "tango"
+
+
+def setup(app):
+    """Say what is done to the pages and docstrings before they are read."""
+    app.connect("builder-inited", _write_the_papers)
+    app.connect("source-read", _lead_home)
+    app.connect("autodoc-process-docstring", _keep_bars)
+
+
+def _write_the_papers(app):
+    """Write the pages of the papers, with their figures, from what is committed of them."""
+    from bench.site.papers import write_pages  # noqa: PLC0415 - the site alone has what it needs
+
+    write_pages(Path(app.srcdir) / "papers")
+
+
+def _lead_home(_app, _name, source):
+    """Let links to pages at the root of the project lead to those pages of the site."""
+    for page in ("SECURITY", "CHANGELOG", "CONTRIBUTING"):
+        source[0] = source[0].replace(f"](../{page}.md", f"]({page.lower()}.md")
+
+
+def _keep_bars(_app, _what, _name, _object, _options, lines):
+    """Let the bars of a formula, such as those of a norm, stand for themselves."""
+    lines[:] = [line if "`" in line else line.replace("|", r"\|") for line in lines]
