@@ -6,6 +6,8 @@ pages are Markdown as they were; and each of its warnings can be an error. Nothi
 is on another host: furo uses the fonts of the machine, and formulas are text.
 """
 
+import inspect
+import re
 import sys
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from keyhole.version import __version__  # noqa: E402
 
 project = "Keyhole"
 author = "the Keyhole authors"
-copyright = author  # noqa: A001 - Sphinx names it so
+copyright = author
 release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
@@ -44,12 +46,14 @@ def setup(app):
     """Say what is done to the pages and docstrings before they are read."""
     app.connect("builder-inited", _write_the_papers)
     app.connect("source-read", _lead_home)
+    app.connect("source-read", _trim)
     app.connect("autodoc-process-docstring", _keep_bars)
+    app.connect("autodoc-process-signature", _signature)
 
 
 def _write_the_papers(app):
     """Write the pages of the papers, with their figures, from what is committed of them."""
-    from bench.site.papers import write_pages  # noqa: PLC0415 - the site alone has what it needs
+    from bench.site.papers import write_pages  # noqa: PLC0415
 
     write_pages(Path(app.srcdir) / "papers")
 
@@ -60,6 +64,23 @@ def _lead_home(_app, _name, source):
         source[0] = source[0].replace(f"](../{page}.md", f"]({page.lower()}.md")
 
 
+def _trim(_app, _name, source):
+    """Take the empty line away with which examples end for the sake of the tests."""
+    source[0] = source[0].replace("\n\n```\n", "\n```\n")
+
+
 def _keep_bars(_app, _what, _name, _object, _options, lines):
     """Let the bars of a formula, such as those of a norm, stand for themselves."""
-    lines[:] = [line if "`" in line else line.replace("|", r"\|") for line in lines]
+    for number, line in enumerate(lines):
+        parts = re.split(r"(``.*?``|`.*?`)", line)  # every second one is a literal or a role
+        parts[::2] = [part.replace("|", r"\|") for part in parts[::2]]
+        lines[number] = "".join(parts)
+
+
+def _signature(_app, what, _name, described, _options, signature, returns):
+    """Show what a class is made with: those that keep their settings hide it behind ``*args``."""
+    if what != "class" or signature != "(*args, **kwargs)":
+        return None
+    own = inspect.signature(described)
+    bare = [each.replace(annotation=each.empty) for each in own.parameters.values()]
+    return str(own.replace(parameters=bare, return_annotation=own.empty)), returns

@@ -2,6 +2,10 @@
 
 import pytest
 
+collect_ignore = ["conf.py", "start", "tutorials", "concepts", "papers"]
+"""Pages of these folders have commands between their examples: tests/unit/test_pages.py follows
+them from the first block to the last."""
+
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ Every fenced block of a page is a step, in the order of the page:
 - a block after ``Save this as `NAME`:`` is written to that file;
 - ``python`` with ``>>>`` is a doctest; all of a page share their names;
 - ``sh`` is run by a shell, and must succeed;
-- ``text`` or ``json`` is what the commands before it have printed, where ``...`` stands for anything.
+- ``text`` or ``json`` is what the commands before it have printed; ``...`` stands for anything.
 
 A block in another language is a mistake: nothing on a page is there for show. Nothing but the
 standard library is imported here, so that the same file follows pages in any environment.
@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import Any
 
 _BLOCK = re.compile(
-    r"(?:^Save this as `(?P<file>[\w.-]+)`:\n+)?^```(?P<language>[\w{}-]+)[^\n]*\n(?P<text>.*?)^```$",
+    r"(?:^Save this as `(?P<file>[\w.-]+)`:\n+)?"
+    r"^```(?P<language>[\w{}-]+)[^\n]*\n(?P<text>.*?)^```$",
     re.M | re.S,
 )
 _DIRECTIVE = "{"
@@ -124,11 +125,10 @@ def keys_of(value: Any) -> Any:
 
 
 def real_shell(text: str) -> str:
-    """Run a block by bash, with the commands of this Python's environment before all others."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    ran = subprocess.run(  # noqa: S603
-        ["bash", "-euo", "pipefail", "-c", text],  # noqa: S607
-        env={**os.environ, "PATH": path, "COLUMNS": "100"},
+    """Run a block by bash, in which ``keyhole`` must be a command."""
+    ran = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        env={**os.environ, "COLUMNS": "100"},
         capture_output=True,
         text=True,
         check=False,

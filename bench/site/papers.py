@@ -78,8 +78,8 @@ def curve_of(label: str, kept: dict[str, Any]) -> Curve:
 def write_pages(folder: Path) -> None:
     """Write a page and a figure for each study, and a page that lists them."""
     folder.mkdir(exist_ok=True)
-    studies = list_studies()
-    kept = {key: json.loads((RESULTS / f"{key}.json").read_text("utf-8")) for key in studies}
+    kept = {path.stem: json.loads(path.read_text("utf-8")) for path in RESULTS.glob("*.json")}
+    studies = {key: study for key, study in list_studies().items() if key in kept}
     for key, study in studies.items():
         curves = {label: curve_of(label, each) for label, each in kept[key]["curves"].items()}
         drawn = run.Reproduction(study, curves, {}, (), 0)

@@ -50,7 +50,8 @@ def game() -> Figure:
     """Lists of the first rounds, and of late ones: who likes what stands where."""
     figure = Figure(figsize=(7.2, 3.2), layout="constrained")
     lists = _lists(1, 3_000)
-    for place, (title, first) in enumerate({"the first users": 0, "3,000 users later": -_SHOWN}.items()):  # fmt: skip
+    parts = {"the first users": 0, "3,000 users later": -_SHOWN}
+    for place, (title, first) in enumerate(parts.items()):
         axes = figure.add_subplot(1, 2, place + 1)
         _draw_lists(axes, lists[first:][:_SHOWN], np.inf)
         axes.set(title=title, xlabel="users, one after the other")
@@ -71,7 +72,7 @@ def feedback() -> Figure:
 
 
 def propensity() -> Figure:
-    """What one ad for everybody is thought to earn, from a log that showed it to those who like it."""
+    """What an ad is thought to earn, from a log that showed it to those who like it."""
     campaign = Campaign([0.04, 0.05, 0.03], n_features=8, n_informative=4, seed=1)
     visitors, numbers = campaign.visitors(40_000, seed=3), np.random.default_rng(3)
     chances = campaign.click_chances(visitors)
@@ -113,7 +114,9 @@ def monitoring() -> Figure:
             for side in (0, 1)
         }  # fmt: skip
         _curves(axes, sides, COLOURS)
-        axes.set(xscale="log", xlim=(300, rounds), ylim=(0, 0.08), title=measure, xlabel="users so far")
+        axes.set(
+            xscale="log", xlim=(300, rounds), ylim=(0, 0.08), title=measure, xlabel="users so far"
+        )
         axes.set_ylabel("" if place else "average regret")
         axes.legend(frameon=False, fontsize=9)
     return figure
@@ -144,9 +147,7 @@ def _curves(axes: Any, played: dict[str, Trace], colours: Any) -> None:
     ):
         rounds, mean, error = trace.curve()
         axes.plot(rounds, mean, color=colour, ls=style, label=name)
-        axes.fill_between(
-            rounds, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.2, lw=0
-        )
+        axes.fill_between(rounds, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.2, lw=0)
     axes.grid(color="0.9", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
 
