@@ -39,6 +39,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
+html_show_search_summary = False  # they would be fetched, which no browser does from files
 pygments_style = "tango"
 
 

@@ -66,18 +66,21 @@ class Step:
         return kinds[self.language]
 
 
+def blocks_of(page: str) -> Iterator["str | Step"]:
+    """Give the text of a page and its steps, in their order."""
+    end = 0
+    for found in _BLOCK.finditer(page):
+        if not found["language"].startswith(_DIRECTIVE):
+            yield page[end : found.start()]
+            line = page.count("\n", 0, found.start("language")) + 1
+            yield Step(found["language"], found["text"], line, found["file"] or "")
+            end = found.end()
+    yield page[end:]
+
+
 def steps_of(page: str) -> list[Step]:
-    """Return the blocks of a page."""
-    return [
-        Step(
-            found["language"],
-            found["text"],
-            page.count("\n", 0, found.start("language")) + 1,
-            found["file"] or "",
-        )
-        for found in _BLOCK.finditer(page)
-        if not found["language"].startswith(_DIRECTIVE)
-    ]
+    """Return the steps of a page."""
+    return [block for block in blocks_of(page) if isinstance(block, Step)]
 
 
 def follow(page: str, shell: Shell) -> Iterator[tuple[Step, str]]:

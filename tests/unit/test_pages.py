@@ -1,5 +1,6 @@
 """Pages with commands and files between their examples are followed word for word."""
 
+import json
 import os
 import shlex
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from bench.site.notebooks import NOTEBOOKS, notebook_of
 from bench.site.pages import StepFailed, follow, steps_of
 from keyhole.cli.app import app
 
@@ -123,3 +125,22 @@ def test_what_is_not_as_the_page_says_is_found(right, wrong, said, tmp_path, mon
     assert right in PAGE
     with pytest.raises(StepFailed, match=said):
         list(follow(PAGE.replace(right, wrong), lambda _text: '{"b": 1}'))
+
+
+def test_notebooks_are_what_the_tutorials_make():
+    """`python -m bench.site.notebooks` writes them."""
+    made = {page.stem: notebook_of(page.read_text()) for page in (DOCS / "tutorials").glob("*.md")}
+    kept = {path.stem: path.read_text() for path in NOTEBOOKS.glob("*.ipynb")}
+    assert kept == made
+
+
+def test_a_notebook_has_files_commands_examples_and_their_outputs():
+    cells = json.loads(notebook_of("# Title\n" + PAGE + "\nsee [this](other.md)\n"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert code[0] == "%%writefile numbers.txt\n1 2"
+    assert code[1].endswith("\ntotal")
+    assert code[2] == "%%bash\nkeyhole --version"
+    value, printed = (cell["outputs"][0] for cell in cells if cell.get("outputs"))
+    assert (value["output_type"], value["data"]["text/plain"]) == ("execute_result", ["3"])
+    assert (printed["output_type"], printed["text"]) == ("stream", ["...\n"])
+    assert "[this](other.ipynb)" in cells[-1]["source"][-1]
