@@ -32,6 +32,7 @@ autodoc_default_options = {"members": True, "show-inheritance": True}
 autodoc_type_aliases = {"FloatArray": "FloatArray", "IntArray": "IntArray"}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_attr_annotations = False
 
 html_theme = "furo"
 html_title = f"Keyhole {release}"

@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from bench.site.drawing import save_svg
 from keyhole.files import write_atomically
-from keyhole.lab import run
 from keyhole.lab.figures.groups import table_of
+from keyhole.lab.figures.studies import make_study_figure
 from keyhole.lab.results import Curve
+from keyhole.lab.run import _lines as lines_of
 from keyhole.lab.study import Study, list_studies, papers_folder
 
 ROOT = Path(__file__).parents[2]
@@ -82,11 +84,9 @@ def write_pages(folder: Path) -> None:
     studies = {key: study for key, study in list_studies().items() if key in kept}
     for key, study in studies.items():
         curves = {label: curve_of(label, each) for label, each in kept[key]["curves"].items()}
-        drawn = run.Reproduction(study, curves, {}, (), 0)
-        run._write(drawn, run._lines(study, curves), folder)
+        figure = make_study_figure(folder, study, curves, lines_of(study, curves))
+        save_svg(figure, folder / f"{key}.svg")
         _write_page(folder / f"{key}.md", page_of(study, curves, kept[key]))
-    for left in ("curves.csv", "verdicts.json"):  # those of the study that was drawn last
-        (folder / left).unlink()
     _write_page(folder / "index.md", index_of(studies, kept))
 
 

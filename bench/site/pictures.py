@@ -4,22 +4,21 @@ python -m bench.site.pictures --out docs/images
 """
 
 import argparse
-import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
-from keyhole import FTPL, Flips, Hopeless, Keystone, Random, RTopK, Trace, play
+import keyhole
+from bench.site.drawing import save_svg
+from keyhole import FTPL, Flips, Hopeless, Keystone, Random, RTopK, play
 from keyhole.data import BanditLog
 from keyhole.data.bandit.campaign import Campaign
-from keyhole.files import write_atomically
-from keyhole.lab.figures.curves import COLOURS
+from keyhole.figures.looks import COLOURS
 from keyhole.offline import importance_weighted, target_of
 from keyhole.policies import Always
 
@@ -30,19 +29,17 @@ _SHOWN = 40
 def regret() -> Figure:
     """Average regret of four rankers on the thesis's crowd."""
     crowd, rounds = Flips(20), 10_000
-    played = {
-        "random: learns nothing": play(Random(20), crowd, rounds=rounds, runs=10),
-        "rtopk, the papers': sees 1 of 20": play(
-            RTopK(20, horizon=rounds), crowd, rounds=rounds, runs=10
-        ),
-        "ftpl: sees all 20": play(FTPL(20, horizon=rounds), crowd, rounds=rounds, runs=10),
-        "keystone: sees 1 of 20": play(Keystone(20, k=1), crowd, rounds=rounds, runs=10),
+    rankers = {
+        "random: learns nothing": Random(20),
+        "rtopk, the papers': sees 1 of 20": RTopK(20, horizon=rounds),
+        "ftpl: sees all 20": FTPL(20, horizon=rounds),
+        "keystone: sees 1 of 20": Keystone(20, k=1),
     }
-    figure, axes = _empty(7.2, 3.4)
-    _curves(axes, played, ("0.55", COLOURS[1], COLOURS[2], COLOURS[0]))
-    axes.set(xscale="log", xlim=(20, rounds), ylim=(0, 1.6), xlabel="users so far",
-             ylabel="average regret (DCG)")  # fmt: skip
-    axes.legend(frameon=False, fontsize=9)
+    traces = [play(ranker, crowd, rounds=rounds, runs=10) for ranker in rankers.values()]
+    figure = Figure(figsize=(7.2, 3.6), layout="constrained")
+    axes = keyhole.plot(*traces, ax=figure.add_subplot(), labels=list(rankers), log_x=True)
+    axes.set(xlim=(20, rounds), ylim=(0, 1.6))
+    axes.set_xlabel("users so far (bars: two standard errors over ten games)", fontsize=9)
     return figure
 
 
@@ -101,24 +98,16 @@ def propensity() -> Figure:
 def monitoring() -> Figure:
     """Regret on both sides of a pair of crowds that look alike, by two measures."""
     rounds = 50_000
-    figure = Figure(figsize=(7.2, 3.2), layout="constrained")
-    shared = None
+    figure = Figure(figsize=(7.2, 3.4), layout="constrained")
     for place, measure in enumerate(("NDCG", "DCG")):
-        axes = figure.add_subplot(1, 2, place + 1, sharey=shared)
-        shared = axes
-        sides = {
-            f"crowd {side + 1}": play(
-                RTopK(3, horizon=rounds), Hopeless(pair="worst-three", side=side), measure=measure,
-                rounds=rounds, runs=20,
-            )
+        sides = [
+            play(RTopK(3, horizon=rounds), Hopeless(pair="worst-three", side=side), measure=measure,
+                 rounds=rounds, runs=20)
             for side in (0, 1)
-        }  # fmt: skip
-        _curves(axes, sides, COLOURS)
-        axes.set(
-            xscale="log", xlim=(300, rounds), ylim=(0, 0.08), title=measure, xlabel="users so far"
-        )
-        axes.set_ylabel("" if place else "average regret")
-        axes.legend(frameon=False, fontsize=9)
+        ]  # fmt: skip
+        axes = figure.add_subplot(1, 2, place + 1)
+        keyhole.plot(*sides, ax=axes, labels=["crowd 1", "crowd 2"], log_x=True)
+        axes.set(xlim=(300, rounds), ylim=(0, 0.08), title=measure, xlabel="users so far")
     return figure
 
 
@@ -137,19 +126,6 @@ def _empty(width: float, height: float) -> tuple[Figure, Any]:
     axes.grid(color="0.9", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
-
-
-def _curves(axes: Any, played: dict[str, Trace], colours: Any) -> None:
-    """Draw average regret with bands of two standard errors, each line in a style of its own."""
-    styles = (":", "--", "-.", "-")
-    for colour, style, (name, trace) in zip(
-        colours, styles[-len(played) :], played.items(), strict=False
-    ):
-        rounds, mean, error = trace.curve()
-        axes.plot(rounds, mean, color=colour, ls=style, label=name)
-        axes.fill_between(rounds, mean - 2 * error, mean + 2 * error, color=colour, alpha=0.2, lw=0)
-    axes.grid(color="0.9", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _lists(seed: int, rounds: int) -> Any:
@@ -178,11 +154,8 @@ def main() -> int:
     options = parser.parse_args()
     for name, draw in PICTURES.items():
         if options.only in (None, name):
-            buffer = io.BytesIO()
-            with rc_context({"svg.hashsalt": "keyhole"}):
-                draw().savefig(buffer, format="svg", metadata={"Date": None})
-            write_atomically(options.out / f"{name}.svg", buffer.getvalue())
-            print(f"{name}.svg  {len(buffer.getvalue()) / 1000:.0f} kB")
+            size = save_svg(draw(), options.out / f"{name}.svg")
+            print(f"{name}.svg  {size / 1000:.0f} kB")
     return 0
 
 
