@@ -42,6 +42,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_search_summary = False  # they would be fetched, which no browser does from files
 pygments_style = "tango"
+pygments_dark_style = "github-dark"
 
 
 def setup(app):
