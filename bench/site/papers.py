@@ -104,7 +104,8 @@ def page_of(study: Study, curves: dict[str, Curve], kept: dict[str, Any]) -> str
     opening, found, rest = about.partition("\n## ")
     parts = [
         f"# {study.title}",
-        f"*{study.paper[0].upper()}{study.paper[1:]}*: {study.about}. The study `{study.key}`; {_tally(kept)}.",
+        f"*{study.paper[0].upper()}{study.paper[1:]}*: {study.about}. "
+        f"The study `{study.key}`; {_tally(kept)}.",
         f"![{study.title}]({study.key}.svg)",
         opening.strip(),
         "## Claims and verdicts",
