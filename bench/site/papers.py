@@ -77,15 +77,31 @@ def curve_of(label: str, kept: dict[str, Any]) -> Curve:
     return Curve(label, x, np.array([mean - error, mean + error]))
 
 
+def read_kept(key: str) -> dict[str, Any]:
+    """Return what is kept of a study."""
+    kept: dict[str, Any] = json.loads((RESULTS / f"{key}.json").read_text(encoding="utf-8"))
+    return kept
+
+
+def curves_of(kept: dict[str, Any]) -> dict[str, Curve]:
+    """Return the curves that were kept, by label."""
+    return {label: curve_of(label, each) for label, each in kept["curves"].items()}
+
+
+def figure_of(study: Study, curves: dict[str, Curve], folder: Path) -> Any:
+    """Return the figure of a study, which will be in a folder."""
+    return make_study_figure(folder, study, curves, lines_of(study, curves))
+
+
 def write_pages(folder: Path) -> None:
-    """Write a page and a figure for each study, and a page that lists them."""
+    """Write a page and a figure for each study of which there are results, and a list of them."""
     folder.mkdir(exist_ok=True)
-    kept = {path.stem: json.loads(path.read_text("utf-8")) for path in RESULTS.glob("*.json")}
-    studies = {key: study for key, study in list_studies().items() if key in kept}
+    there = {path.stem for path in RESULTS.glob("*.json")}
+    studies = {key: study for key, study in list_studies().items() if key in there}
+    kept = {key: read_kept(key) for key in studies}
     for key, study in studies.items():
-        curves = {label: curve_of(label, each) for label, each in kept[key]["curves"].items()}
-        figure = make_study_figure(folder, study, curves, lines_of(study, curves))
-        save_svg(figure, folder / f"{key}.svg")
+        curves = curves_of(kept[key])
+        save_svg(figure_of(study, curves, folder), folder / f"{key}.svg")
         _write_page(folder / f"{key}.md", page_of(study, curves, kept[key]))
     _write_page(folder / "index.md", index_of(studies, kept))
 

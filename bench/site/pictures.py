@@ -1,4 +1,4 @@
-"""The pictures of the README and of the concepts, played and drawn by the package itself.
+"""The pictures of the README and of the pages, played and drawn by the package itself.
 
 python -m bench.site.pictures --out docs/images
 """
@@ -15,10 +15,12 @@ from matplotlib.figure import Figure
 
 import keyhole
 from bench.site.drawing import save_svg
+from bench.site.papers import curves_of, figure_of, read_kept
 from keyhole import FTPL, Flips, Hopeless, Keystone, Random, RTopK, play
 from keyhole.data import BanditLog
 from keyhole.data.bandit.campaign import Campaign
 from keyhole.figures.looks import COLOURS
+from keyhole.lab.study import find_study
 from keyhole.offline import importance_weighted, target_of
 from keyhole.policies import Always
 
@@ -111,12 +113,18 @@ def monitoring() -> Figure:
     return figure
 
 
+def winners() -> Figure:
+    """The study of that name, from what is kept of it."""
+    return figure_of(find_study("winners"), curves_of(read_kept("winners")), Path())
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "regret": regret,
     "game": game,
     "feedback": feedback,
     "propensity": propensity,
     "monitoring": monitoring,
+    "winners": winners,
 }
 
 
