@@ -6,7 +6,7 @@ VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 ECOSYSTEM_VENV ?= .venv-ecosystem
 
-.PHONY: help run play test check format bench test-ecosystem battery kills cachecases servicekills powercuts schemathesis screenshots numbers mutants fuzz sbom lock clean
+.PHONY: help run play test check format bench test-ecosystem battery kills cachecases servicekills powercuts schemathesis screenshots numbers mutants fuzz docs tutorials sbom lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -82,6 +82,12 @@ mutants: $(VENV)/installed ## Wrong changes of the code, and which of them no te
 
 fuzz: $(VENV)/installed ## Attacks by number, 20,000 of them (takes minutes); FUZZ="--cases 2000 --seed 7"
 	$(BIN)/python -m bench.fuzz $(FUZZ)
+
+docs: $(VENV)/installed ## The site, into out/site: open out/site/index.html; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -b html docs out/site
+
+tutorials: $(VENV)/installed ## The six tutorials word for word, in a new environment with the built wheel (minutes)
+	$(BIN)/python -m bench.site.tutorials
 
 sbom: $(VENV)/installed ## What is installed, as a CycloneDX bill of materials in out/, and docs/licences.md
 	$(BIN)/python -m bench.sbom

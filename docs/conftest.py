@@ -2,8 +2,10 @@
 
 import pytest
 
-# Its examples need the packages that `make test-ecosystem` installs, which runs them.
-collect_ignore = ["ecosystems.md"]
+collect_ignore = ["conf.py", "start", "tutorials", "concepts", "papers", "ecosystems.md"]
+"""Pages of these folders have commands between their examples: tests/unit/test_pages.py follows
+them from the first block to the last. Those of ecosystems.md need the packages that
+``make test-ecosystem`` installs, which runs them."""
 
 
 @pytest.fixture(autouse=True)

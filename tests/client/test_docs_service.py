@@ -1,5 +1,6 @@
-"""docs/service.md, followed word for word against a real server."""
+"""docs/service.md and docs/start/service.md, followed word for word against a real server."""
 
+import ast
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import httpx
 import msgspec
 import pytest
 
+from bench.site.pages import keys_of, steps_of
 from keyhole.service.http.metrics import Metrics
 from keyhole.service.http.table import OPERATIONS
 from keyhole.service.settings import Settings
@@ -20,7 +22,7 @@ from keyhole.service.settings import Settings
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "service.md").read_text()
 OPERATING = (ROOT / "docs" / "operating.md").read_text()
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.M | re.S)
+START = (ROOT / "docs" / "start" / "service.md").read_text()
 DEFAULT = "localhost:8360"
 
 
@@ -51,32 +53,36 @@ def place(tmp_path_factory):
     assert server.returncode == 0
 
 
-def keys_of(value):
-    """Return the names in a reply, at every depth: what is in them differs from run to run."""
-    if isinstance(value, dict):
-        return {name: keys_of(inner) for name, inner in value.items()}
-    return [keys_of(inner) for inner in value[:1]] if isinstance(value, list) else None
-
-
-def test_the_page_works_as_it_stands(place):
+def answers_of(page, place):
+    """Do what a page says and return what each of its commands printed."""
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
     folder, host = place
     environment = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    told, answers = "", []
-    for language, block in BLOCKS:
-        text = block.replace(DEFAULT, host)
-        if language == "json":
-            assert keys_of(json.loads(told)) == keys_of(json.loads(block)), told
+    answers: list[str] = []
+    for step in steps_of(page):
+        text = step.text.replace(DEFAULT, host)
+        if step.language == "json":
+            assert keys_of(json.loads(answers[-1])) == keys_of(json.loads(text)), answers[-1]
             continue
         shell = ["bash", "-euo", "pipefail", "-c", text]
-        command = shell if language == "sh" else [sys.executable, "-c", text]
+        command = shell if step.language == "sh" else [sys.executable, "-c", text]
         ran = subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
-        assert ran.returncode == 0, block + ran.stdout + ran.stderr
-        told = ran.stdout
-        answers.append(told)
+        assert ran.returncode == 0, text + ran.stdout + ran.stderr
+        answers.append(ran.stdout)
+    return answers
+
+
+def test_the_first_five_minutes_work_as_they_stand(place):
+    *_, listed, told = answers_of(START, place)
+    assert sorted(ast.literal_eval(listed)) == ["forum", "pricing", "tour", "videos"]
+    assert "told everything" in told
+
+
+def test_the_page_works_as_it_stands(place):
+    answers = answers_of(PAGE, place)
     everything = "\n".join(answers)
     assert '"status":422' in answers[4]
     assert '"verdict":{"measure":"NDCG"' in everything

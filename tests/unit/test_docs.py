@@ -1,6 +1,7 @@
 """Whatever a user can name is in the docs, and what the docs link to is there."""
 
 import importlib
+import json
 import re
 from pathlib import Path
 
@@ -25,6 +26,8 @@ from keyhole.reveals import REVEALS
 from keyhole.worlds import WORLDS
 
 ROOT = Path(__file__).parents[2]
+PAGES = [path for path in (ROOT / "docs").rglob("*.md") if path.parent.name != "papers"]
+"""Pages of papers are made of the studies when the site is built."""
 DOCS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.md")}
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
@@ -70,16 +73,37 @@ def test_every_ranker_option_is_explained_in_its_docstring():
             )
 
 
+def leads_somewhere(target):
+    """Return whether a file is there, or will be when the site is built."""
+    made = target.parent == ROOT / "docs" / "papers"
+    return target.exists() or (made and target.stem in ("index", *list_studies()))
+
+
 def test_links_between_pages_lead_somewhere():
-    pages = [*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md")]
-    for page in pages:
+    for page in [*PAGES, *ROOT.glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            leads = leads_somewhere((page.parent / target).resolve())
+            assert leads, f"{page.name} links to {target}"
 
 
-def test_the_readme_names_every_page():
-    readme = (ROOT / "README.md").read_text()
-    assert [name for name in DOCS if f"docs/{name}" not in readme] == []
+def test_every_page_is_in_the_navigation():
+    """Of the site: a page that no toctree names is found by nobody."""
+    named = set()
+    for page in PAGES:
+        for tree in re.findall(r"```{toctree}\n(.*?)```", page.read_text(), re.S):
+            lines = [line for line in tree.split("\n") if line and not line.startswith(":")]
+            named |= {(page.parent / f"{line}.md").resolve() for line in lines}
+    assert [page for page in PAGES if page not in named] == [ROOT / "docs" / "index.md"]
+    assert [page for page in named if not leads_somewhere(page)] == []
+
+
+def test_every_study_has_its_results():
+    """`python -m bench.site.papers out/KEY` keeps those of a study that was reproduced."""
+    kept = {path.stem: json.loads(path.read_text()) for path in (ROOT / "docs/results").iterdir()}
+    assert sorted(kept) == sorted(list_studies())
+    for key, study in list_studies().items():
+        assert [v["claim"] for v in kept[key]["verdicts"]] == [c["text"] for c in study.claims]
+        assert set(kept[key]["curves"]) <= {curve.label for curve in study.curves}
 
 
 def test_the_atlas_of_the_docs_is_what_the_command_writes(tmp_path, monkeypatch):
@@ -108,7 +132,7 @@ def resolves(name):
 
 
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-TEXTS = [*SOURCES, *(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+TEXTS = [*SOURCES, *PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 
 def test_names_that_texts_refer_to_are_there():
@@ -126,7 +150,7 @@ def test_pages_that_the_code_refers_to_are_there():
     pages = {
         (page, path.name)
         for path in SOURCES
-        for page in re.findall(r"[\w/]+\.md\b", path.read_text())
+        for page in re.findall(r"[\w/-]+\.md\b", path.read_text())
     }
     written = {("atlas.md", "atlas.py")}  # by the command of that name
     missing = [(page, where) for page, where in pages - written if not (ROOT / page).is_file()]

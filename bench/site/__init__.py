@@ -1,0 +1,1 @@
+"""What the site is made of beside its pages: papers, pictures, notebooks, tutorials."""
