@@ -32,10 +32,10 @@ def regret() -> Figure:
     """Average regret of four rankers on the thesis's crowd."""
     crowd, rounds = Flips(20), 10_000
     rankers = {
-        "random: learns nothing": Random(20),
-        "rtopk, the papers': sees 1 of 20": RTopK(20, horizon=rounds),
-        "ftpl: sees all 20": FTPL(20, horizon=rounds),
-        "keystone: sees 1 of 20": Keystone(20, k=1),
+        "Random: learns nothing": Random(20),
+        "RTop-1F, the papers': sees 1 of 20": RTopK(20, horizon=rounds),
+        "FTPL: sees all 20": FTPL(20, horizon=rounds),
+        "Keystone: sees 1 of 20": Keystone(20, k=1),
     }
     traces = [play(ranker, crowd, rounds=rounds, runs=10) for ranker in rankers.values()]
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")

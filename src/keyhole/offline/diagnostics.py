@@ -4,8 +4,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.data.bandit.log import BanditLog
+from keyhole.errors import FloatArray
 from keyhole.offline.target import Target
 
 LEAST_EFFECTIVE = 100.0
@@ -55,6 +57,31 @@ class Diagnostics:
     unknown: float
     unknown_actions: tuple[str, ...]
 
+    @classmethod
+    def of_weights(
+        cls,
+        weights: FloatArray,
+        is_rewarded: NDArray[np.bool_],
+        unknown: float = 0.0,
+        unknown_actions: tuple[str, ...] = (),
+    ) -> "Diagnostics":
+        """Return what importance weights tell, and in which rows there was a reward."""
+        n_rows, total = len(weights), float(weights.sum())
+        squares = float((weights * weights).sum())
+        acts = weights > 0.0
+        return cls(
+            n_rows,
+            total * total / squares if squares > 0.0 else 0.0,
+            float(weights.max()),
+            float(weights.max()) / total if total > 0.0 else math.nan,
+            total / n_rows,
+            float(weights.std(ddof=1)) / math.sqrt(n_rows) if n_rows > 1 else math.inf,
+            float(acts.mean()),
+            int(is_rewarded[acts].sum()),
+            unknown,
+            unknown_actions,
+        )
+
     def warnings(self, name: str) -> list[str]:
         """Return a sentence for each reason why the log cannot answer."""
         found = []
@@ -96,23 +123,9 @@ def diagnose(log: BanditLog, target: Target) -> Diagnostics:
     >>> diagnose(log, target_of(log, [[0, 1], [0, 1]])).effective_rows
     1.0
     """
-    weights, n_rows = target.weights, len(log)
-    total = float(weights.sum())
-    squares = float((weights * weights).sum())
     never = np.bincount(log.actions, minlength=log.n_actions) == 0
     mass = target.probabilities[:, never].mean(axis=0)
-    acts = weights > 0.0
-    return Diagnostics(
-        n_rows,
-        total * total / squares if squares > 0.0 else 0.0,
-        float(weights.max()),
-        float(weights.max()) / total if total > 0.0 else math.nan,
-        total / n_rows,
-        float(weights.std(ddof=1)) / math.sqrt(n_rows) if n_rows > 1 else math.inf,
-        float(acts.mean()),
-        int((log.rewards[acts] != 0.0).sum()),
-        float(mass.sum()),
-        tuple(
-            log.name_of(int(a)) for a, m in zip(np.flatnonzero(never), mass, strict=True) if m > 0
-        ),
+    names = tuple(
+        log.name_of(int(a)) for a, m in zip(np.flatnonzero(never), mass, strict=True) if m > 0
     )
+    return Diagnostics.of_weights(target.weights, log.rewards != 0.0, float(mass.sum()), names)

@@ -1,6 +1,5 @@
 """The gate for rankers of documents: other rankings judged on a ranker's own log."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -145,19 +144,6 @@ def _agrees(log: Log, row: int, wanted: Any, k: int) -> bool:
 
 def _diagnosed(log: Log, weights: FloatArray, k: int) -> Diagnostics:
     """Return how rankings overlap with a log."""
-    n_rows, total = len(weights), float(weights.sum())
-    squares = float((weights * weights).sum())
     tops = [log.values[int(first) : int(first) + k] for first in log.starts[:-1]]
-    rewarded = np.array([bool((top > 0.0).any()) for top in tops])
-    return Diagnostics(
-        n_rows,
-        total * total / squares if squares > 0.0 else 0.0,
-        float(weights.max()),
-        float(weights.max()) / total if total > 0.0 else math.nan,
-        total / n_rows,
-        float(weights.std(ddof=1)) / math.sqrt(n_rows) if n_rows > 1 else math.inf,
-        float((weights > 0.0).mean()),
-        int(rewarded[weights > 0.0].sum()),
-        0.0,
-        (),
-    )
+    is_rewarded = np.array([bool((top > 0.0).any()) for top in tops])
+    return Diagnostics.of_weights(weights, is_rewarded)

@@ -33,7 +33,7 @@ from keyhole.service.events import (
     Rebased,
     body_bytes,
     body_of,
-    next_event,
+    linked,
 )
 from keyhole.service.live import LiveRanker
 from keyhole.service.showing import rank_reply, repeated, show
@@ -303,7 +303,8 @@ class Engine:
     ) -> Made:
         """Return the next event of a ranker, and let the one after it follow."""
         seq, link, round = self._tip(ranker)
-        event = next_event(link, ranker, seq + 1, kind, key, idem, at, body_bytes(body))
+        loose = Event(ranker, seq + 1, kind, key, idem, at, body_bytes(body), b"")
+        event = linked(link, loose)
         self._tips[ranker] = Tip(seq + 1, event.link, round + (kind == "rank"))
         return event, None if kind == "config" else body  # what is free in it comes back otherwise
 

@@ -37,42 +37,17 @@ class Event(msgspec.Struct, frozen=True):
 
 def link_of(before: bytes, event: Event) -> bytes:
     """Return what binds an event to the one before it: change one byte of a log, and it shows."""
-    return _link(
-        before, event.ranker, event.seq, event.kind, event.key, event.idem, event.at, event.body
-    )
-
-
-def next_event(
-    before: bytes,
-    ranker: str,
-    seq: int,
-    kind: Kind,
-    key: str | None,
-    idem: str | None,
-    at: int,
-    body: bytes,
-) -> Event:
-    """Return an event, bound to the one before it."""
-    link = _link(before, ranker, seq, kind, key, idem, at, body)
-    return Event(ranker, seq, kind, key, idem, at, body, link)
-
-
-def _link(
-    before: bytes,
-    ranker: str,
-    seq: int,
-    kind: Kind,
-    key: str | None,
-    idem: str | None,
-    at: int,
-    body: bytes,
-) -> bytes:
     # None of these texts has a line feed in it, so that no two events are written alike.
-    head = (
-        f"{ranker}\n{seq}\n{kind}\n{'' if key is None else '=' + key}\n"
-        f"{'' if idem is None else '=' + idem}\n{at}\n"
-    )
-    return hashlib.sha256(before + head.encode() + body).digest()[:LINK_SIZE]
+    key = "" if event.key is None else f"={event.key}"
+    idem = "" if event.idem is None else f"={event.idem}"
+    head = f"{event.ranker}\n{event.seq}\n{event.kind}\n{key}\n{idem}\n{event.at}\n"
+    return hashlib.sha256(before + head.encode() + event.body).digest()[:LINK_SIZE]
+
+
+def linked(before: bytes, event: Event) -> Event:
+    """Bind a new event, which nobody else has yet, to the one before it, and return it."""
+    msgspec.structs.force_setattr(event, "link", link_of(before, event))
+    return event
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
