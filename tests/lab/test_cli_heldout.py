@@ -80,6 +80,19 @@ def test_what_is_held_out_is_judged_by_every_measure(folder, tmp_path):
     assert record["test"]["NDCG@10"] > 0.9
 
 
+def test_a_model_knows_what_files_call_the_first_feature(tmp_path):
+    """A file from 0 on that never names feature 0 looks like one from 1 on."""
+    train, rest, model = (tmp_path / name for name in ("train.txt", "rest.txt", "m.npz"))
+    train.write_text("".join(f"{n % 2} qid:{n // 4} 0:{n % 2} 1:{n % 3}\n" for n in range(40)))
+    rest.write_text("0 qid:1 1:2\n0 qid:1 1:1\n")
+    learn(train, *LEARN, "--raw", "--model", model)
+    with np.load(model) as arrays:
+        weights = arrays["weights"]
+    assert len(set(weights)) == 2
+    ranked = json.loads(run("rank", model, rest, "--json").stdout)
+    assert sorted(ranked[0]["scores"]) == pytest.approx(sorted([2 * weights[1], weights[1]]))
+
+
 def test_nothing_of_the_test_file_is_learnt(folder, tmp_path):
     """A leak into learning, scaling or settings would change the weights or the curve."""
     weights, curves, scores = [], [], []

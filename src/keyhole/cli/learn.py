@@ -17,7 +17,7 @@ from keyhole.cli.terminal import (
     short_name,
 )
 from keyhole.contracts import Measure
-from keyhole.data import QuerySet, read_letor
+from keyhole.data import QuerySet, letor_columns, read_letor
 from keyhole.errors import InvalidInput, check_integer, check_number, check_seed
 from keyhole.figures.canvas import check_figures
 from keyhole.files import check_file
@@ -210,10 +210,8 @@ def learn_command(
                 check_file(model, "--model")
             how = how_to_read(groups, raw=raw, keep_empty=keep_empty)
             queries = LetorStream(files, **how) if stream else read_letor(files, **how)
-            held_out = None
-            if test:
-                how = how_to_read(test_groups, raw=raw, keep_empty=keep_empty)
-                held_out = read_held_out(test, files, queries.n_features, how)
+            how = how_to_read(test_groups, raw=raw, keep_empty=keep_empty)
+            held_out = read_held_out(test, files, queries.n_features, how) if test else None
             if passes is not None:
                 rounds = queries.n_queries * passes
             rounds = 100_000 if rounds is None else rounds
@@ -236,7 +234,8 @@ def learn_command(
                 scores = held_out_scores(contender, trace.states, held_out, judges, document_seed)
                 learnt.append(Learnt(name, options if name == ranker else {}, trace, scores))
             if model is not None:
-                save_model(model, chosen, learnt[0].trace.states[0], minmax=not raw)
+                first_index = letor_columns(files)[0]
+                save_model(model, chosen, learnt[0].trace.states[0], not raw, first_index)
             records = [record_of(each, queries, held_out, judges, seed, change) for each in learnt]
             record = {
                 **records[0],

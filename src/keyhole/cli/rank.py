@@ -68,7 +68,8 @@ def rank_command(
             if not files:
                 raise InvalidInput(f"A FILE to rank must follow the model, got {model} alone.")
         scorer = load_model(model)
-        queries = read_letor(files, **how_to_read(groups, raw=not scorer.minmax, keep_empty=True))
+        how = how_to_read(groups, raw=not scorer.minmax, keep_empty=True)
+        queries = read_letor(files, **{**how, "first_index": scorer.first_index})
         if queries.n_features > scorer.n_features:
             raise InvalidInput(
                 f"Documents must have at most the {scorer.n_features} features of {model}, got "

@@ -1,7 +1,7 @@
 """Scorers saved as plain arrays, and loaded to rank documents."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,22 @@ def model_arrays(ranker: Ranker, state: dict[str, Any]) -> dict[str, NDArray[Any
     raise InvalidInput(f"{type(ranker).__name__} {why}, so it has no model to save.")
 
 
-def save_model(path: Path, ranker: Ranker, state: dict[str, Any], minmax: bool) -> None:
-    """Write a scorer as plain arrays; ``minmax`` says whether its features were normalised."""
-    write_arrays(path, {**model_arrays(ranker, state), "minmax": np.array(minmax)})
+def save_model(
+    path: Path,
+    ranker: Ranker,
+    state: dict[str, Any],
+    minmax: bool,
+    first_index: int | None = None,
+) -> None:
+    """Write a scorer as plain arrays.
+
+    ``minmax`` says whether its features were normalised, ``first_index`` what files call the first
+    of them; None where they were not read from files.
+    """
+    read = {"minmax": np.array(minmax)}
+    if first_index is not None:
+        read["first_index"] = np.array(first_index)
+    write_arrays(path, {**model_arrays(ranker, state), **read})
 
 
 @dataclass(frozen=True)
@@ -51,6 +64,8 @@ class Model(ABC):
     """A scorer of documents; features beyond those that documents have are 0."""
 
     minmax: bool
+    first_index: int | None = field(default=None, kw_only=True)
+    """What files call the first feature, 0 or 1; None where that was not kept."""
 
     @property
     @abstractmethod
@@ -141,8 +156,11 @@ def load_model(path: Path) -> Model:
 
 def _model_of(arrays: dict[str, NDArray[Any]]) -> Model:
     minmax = bool(arrays["minmax"])
+    first = None
+    if "first_index" in arrays:
+        first = check_integer(arrays["first_index"].item(), "first_index", at_least=0, at_most=1)
     if "support" not in arrays:
-        return LinearModel(minmax, _numbers(arrays, "weights", 1))
+        return LinearModel(minmax, _numbers(arrays, "weights", 1), first_index=first)
     similarity = check_choice(str(arrays["kernel"]), "kernel", SIMILARITIES)
     of_documents = SimilarityParams(
         check_number(arrays["gamma"].item(), "gamma", above=0.0),
@@ -152,4 +170,6 @@ def _model_of(arrays: dict[str, NDArray[Any]]) -> Model:
     coefficients, norms = (_numbers(arrays, name, 1) for name in ("coefficients", "norms"))
     if not coefficients.shape == norms.shape == support.shape[:1]:
         raise ValueError("a support vector must have one coefficient and one norm")
-    return SimilarityModel(minmax, support, coefficients, norms, similarity, of_documents)
+    return SimilarityModel(
+        minmax, support, coefficients, norms, similarity, of_documents, first_index=first
+    )
