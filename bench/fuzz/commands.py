@@ -26,6 +26,8 @@ GOOD_LINES = (
     "rank train.txt --model model.npz",
     "rank train.txt --model kernel.npz --json",
     "rank bare.txt --groups groups.txt --model model.npz",
+    "rank model.npz train.txt --format trec --tag one",
+    "train-policy log.csv --model classifiers --out trained.npz --penalty 1 --json",
     "evaluate log.csv --policy uniform --json",
     "evaluate log.csv --policy policy.npz --baseline logged --confidence 0.9",
     "evaluate log.parquet --policy best-fixed --bound student-t --json",
@@ -40,6 +42,7 @@ GOOD_LINES = (
     "bound --surrogate squared --items 10 --optimal-loss 0.01 --json",
     "check --measure DCG --json",
     "check --reveal top --items 4 --json",
+    "completion bash",
     "list --json",
     "list",
     "--version",
@@ -122,6 +125,25 @@ rank train.txt --model policy.npz
 rank train.txt --model folder
 rank train.txt --model train.txt
 rank log.csv --model model.npz
+rank model.npz
+rank model.npz train.txt --format xml
+rank model.npz train.txt --format trec --tag 'two words'
+learn train.txt --rounds 20 --test train.txt
+learn train.txt --rounds 20 --test nothing.txt
+learn train.txt --rounds 20 --test-groups groups.txt
+learn train.txt --rounds 20 --settings nothing.toml
+play --items 4 --rounds 30 --settings train.txt
+play --items 4 --rounds 30 --log-log
+play --world ratings.csv --ids nobody --rounds 20
+train-policy
+train-policy log.csv
+train-policy nothing.csv --out p.npz
+train-policy log.csv --out folder
+train-policy log.csv --out p.npz --model nothing
+train-policy log.csv --out p.npz --penalty -1
+train-policy log.csv --out p.npz --hold-out 2
+completion tcsh
+doctor now
 evaluate log.csv
 evaluate nothing.csv --policy uniform
 evaluate log.csv --policy nobody
@@ -203,7 +225,8 @@ rank train.txt --model forest.npz
 """Lines that must be refused, each for one reason."""
 
 _COMMANDS = (
-    "play", "learn", "rank", "evaluate", "classify", "bound", "check", "list", "atlas", "reproduce",
+    "play", "learn", "rank", "train-policy", "evaluate", "classify", "bound", "check", "list", "atlas", "reproduce",
+    "completion",
 )  # fmt: skip
 _NUMBERS = (
     "0", "1", "2", "3", "-1", "1.5", "nan", "inf", "-inf", "1e308", "1e999999999", "x", "", " ",
