@@ -225,8 +225,8 @@ rank train.txt --model forest.npz
 """Lines that must be refused, each for one reason."""
 
 _COMMANDS = (
-    "play", "learn", "rank", "train-policy", "evaluate", "classify", "bound", "check", "list", "atlas", "reproduce",
-    "completion",
+    "play", "learn", "rank", "train-policy", "evaluate", "classify", "bound", "check", "list",
+    "atlas", "reproduce", "completion",
 )  # fmt: skip
 _NUMBERS = (
     "0", "1", "2", "3", "-1", "1.5", "nan", "inf", "-inf", "1e308", "1e999999999", "x", "", " ",

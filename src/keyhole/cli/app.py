@@ -59,7 +59,7 @@ COMMANDS = {
     ),
     "train-policy": Row(
         "keyhole.cli.train_policy:train_policy_command",
-        "Train a policy on a log, and judge it on what it held out.",
+        "Train a policy on a log of what was shown, and judge it on rows that were held out.",
     ),
     "evaluate": Row(
         "keyhole.cli.evaluate:evaluate_command",

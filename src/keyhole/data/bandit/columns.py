@@ -65,8 +65,13 @@ def different_names(names: Sequence[str] | None, what: str, length: int) -> Name
     """Return so many different names, or None where there are none, or raise."""
     if names is None:
         return None
-    given = tuple(str(name) for name in names)
-    if isinstance(names, str) or len(given) != length or len(set(given)) != length:
+    try:
+        given = tuple(str(name) for name in names)
+    except TypeError:  # what says that it can be gone through may refuse to be
+        given = ()
+    if isinstance(names, str) or not given:
+        raise InvalidInput(f"{what} must be {length} different names, got {shown(names)}.")
+    if len(given) != length or len(set(given)) != length:
         raise InvalidInput(f"{what} must be {length} different names, got {len(given)}.")
     return given
 
