@@ -67,11 +67,11 @@ def different_names(names: Sequence[str] | None, what: str, length: int) -> Name
         return None
     try:
         given = tuple(str(name) for name in names)
-    except TypeError:  # what says that it can be gone through may refuse to be
-        given = ()
-    if isinstance(names, str) or not given:
-        raise InvalidInput(f"{what} must be {length} different names, got {shown(names)}.")
-    if len(given) != length or len(set(given)) != length:
+    except TypeError:
+        raise InvalidInput(
+            f"{what} must be {length} different names, got {shown(names)}."
+        ) from None
+    if isinstance(names, str) or len(given) != length or len(set(given)) != length:
         raise InvalidInput(f"{what} must be {length} different names, got {len(given)}.")
     return given
 
