@@ -10,6 +10,7 @@ import io
 import json
 import os
 import shlex
+import signal
 import sys
 import traceback
 import zipfile
@@ -173,6 +174,7 @@ class Scene:
         what = shlex.join(["keyhole", *arguments])
         with self._streams(arguments) as (out, err):
             code: Any
+            heard, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
             try:
                 keyhole.__main__.main()
                 code = 0
@@ -182,6 +184,9 @@ class Scene:
                 trace = "".join(traceback.format_exception(error))
                 self.fail(f"{type(error).__name__} at {where_raised(error)}", f"{what}\n{trace}")
                 return None
+            finally:  # a command ends deaf to interrupts, and this process goes on
+                signal.signal(signal.SIGINT, heard)
+                sys.unraisablehook = hook
             printed, told = _content(out), _content(err)
         self.judge_command(what, code, printed, told, label, kind)
         return printed if code in WORKED else None

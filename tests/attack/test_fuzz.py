@@ -1,12 +1,15 @@
 """The fuzzer: a tenth of it, and whether it can fail."""
 
 import json
+import signal
+import sys
 from random import Random
 
 import pytest
 
 from bench.fuzz.__main__ import classes_of, main
 from bench.fuzz.cases import AREAS, area_of, judge
+from bench.fuzz.scene import Scene
 from bench.fuzz.workers import Workers
 from tests.attack import planted
 
@@ -94,3 +97,11 @@ def test_what_is_tried_follows_from_seed_and_number(area):
 def test_classes_are_counted_and_have_their_first_case():
     reports = [planted.file_is_half_written(SEED, number) for number in (4, 3)]
     assert classes_of(reports) == [("rounds", "a file is half-written: .npz", 2, 3)]
+
+
+def test_a_command_leaves_interrupts_as_they_were(tmp_path):
+    """It ends deaf to them: what was started after it in this process would never hear any."""
+    heard, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    Scene(tmp_path).command(["--version"])
+    assert signal.getsignal(signal.SIGINT) is heard
+    assert sys.unraisablehook is hook
