@@ -1,6 +1,7 @@
 """What several kinds of tests share."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -13,6 +14,12 @@ collect_ignore = ["ecosystem"]
 def pytest_addoption(parser):
     """Let one test take all of its cases, which takes ten minutes: ``make cachecases``."""
     parser.addoption("--every-case", action="store_true", dest="every_case")
+
+
+def pytest_configure():
+    """Hear interrupts: shells let background jobs ignore them, and so would what these start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items):

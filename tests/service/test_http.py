@@ -253,8 +253,15 @@ def test_metrics_count_requests_and_events(service):
         f'keyhole_ranker_seq{{ranker="animals"}} {service.desk.engine.ranker("animals").seq}.0'
         in text
     )
-    assert 'keyhole_events_appended_total{kind="rank"}' in text
-    assert "keyhole_commit_events_count" in text
+    seen = {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in text.splitlines()
+            if not line.startswith("#")}  # fmt: skip
+    assert seen['keyhole_events_appended_total{kind="rank"}'] >= 1.0
+    appended = [n for name, n in seen.items() if name.startswith("keyhole_events_appended_total")]
+    assert seen["keyhole_commit_events_sum"] == sum(appended)
+    commits = seen["keyhole_commit_events_count"]
+    assert 1.0 <= seen['keyhole_commit_events_bucket{le="1.0"}'] <= commits <= sum(appended)
+    assert seen["keyhole_commit_seconds_count"] == commits
+    assert 0.0 < seen["keyhole_commit_seconds_sum"] < 10.0
 
 
 def test_a_request_keeps_the_name_that_its_caller_gave_it(service):

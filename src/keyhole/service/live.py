@@ -85,6 +85,7 @@ class LiveRanker:
         self.tally = Tally()
         self._lessons: list[Lesson] = []
         self._is_gathering = False
+        self._last_shown: Ranked | None = None
         self._ahead = Ahead()
         self._catalogues: dict[int, tuple[str, ...]] = {}
 
@@ -125,6 +126,7 @@ class LiveRanker:
                 self.apply(event, body)
         finally:
             self._is_gathering = False
+        self._note_last()
         self._study()
 
     def _configure(self, config: Config, seq: int) -> None:
@@ -152,6 +154,14 @@ class LiveRanker:
         self.seq_of[event_id] = event.seq
         self.round = ranked.round + 1
         self.tally.count_rank(ranked, self.names_of(ranked))
+        self._last_shown = ranked
+        if not self._is_gathering:
+            self._note_last()
+
+    def _note_last(self) -> None:
+        if self._last_shown is not None:
+            self.tally.note_last(self._last_shown, self.names_of(self._last_shown))
+            self._last_shown = None
 
     def _answered(self, answered: Answered, event: Event) -> None:
         if answered.learned == "late":

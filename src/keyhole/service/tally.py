@@ -106,14 +106,18 @@ class Tally(msgspec.Struct):
     def count_rank(self, ranked: Ranked, names: tuple[str, ...]) -> None:
         """Count a list that was shown."""
         self.ranks += 1
-        shown = ranked.ranking[: len(ranked.ranking) - ranked.n_excluded]
-        self.shown = tuple([names[index] for index in shown])
         point = self._point_of(ranked.round)
         point.n += 1
         point.n_explored += ranked.explored
         if ranked.catalogue is not None:
-            for name in self.shown[: ranked.k]:
-                self._item(name).shown_top += 1
+            n_shown = len(ranked.ranking) - ranked.n_excluded
+            for index in ranked.ranking[: min(ranked.k, n_shown)]:
+                self._item(names[index]).shown_top += 1
+
+    def note_last(self, ranked: Ranked, names: tuple[str, ...]) -> None:
+        """Note the list that was shown last: of many at once only the last one is worth it."""
+        shown = ranked.ranking[: len(ranked.ranking) - ranked.n_excluded]
+        self.shown = tuple([names[index] for index in shown])
 
     def count_feedback(
         self,

@@ -5,7 +5,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -25,57 +25,57 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 class Metrics:
     """Counts and times of requests; ``read_rankers`` gives the rankers when they are asked for.
 
-    Requests are counted in plain numbers, as all are answered by one thread, and put into the form
-    of Prometheus when it asks.
+    Requests and commits are counted in plain numbers, as one thread answers all, and put into the
+    form of Prometheus when it asks.
     """
 
     def __init__(self, read_rankers: Callable[[], Iterable[LiveRanker]]) -> None:
         self.registry = CollectorRegistry()
         self.in_flight = 0
-        self.requests: dict[tuple[str, int], Times] = {}
-        self._events = Counter(
-            "keyhole_events_appended", "Events on the disk.", ("kind",), registry=self.registry
-        )
-        self._batches = Histogram(
-            "keyhole_commit_events",
-            "Events committed together.",
-            buckets=_EVENTS,
-            registry=self.registry,
-        )
-        self._commits = Histogram(
-            "keyhole_commit_seconds", "Time of a commit.", buckets=_SECONDS, registry=self.registry
-        )
+        self.requests: dict[tuple[str, int], Spread] = {}
+        self.events: Tally[str] = Tally()
+        self.commit_events, self.commit_seconds = Spread(_EVENTS), Spread(_SECONDS)
         self.registry.register(_Requests(self))
+        self.registry.register(_Commits(self))
         self.registry.register(_Rankers(read_rankers))
 
     def count(self, operation: str, status: int, seconds: float) -> None:
         """Note that a request was answered."""
         times = self.requests.get((operation, status))
         if times is None:
-            times = self.requests[operation, status] = Times()
-        times.buckets[bisect_left(_SECONDS, seconds)] += 1
-        times.total += seconds
+            times = self.requests[operation, status] = Spread(_SECONDS)
+        times.add(seconds)
 
     def count_commit(self, events: Sequence[Event], seconds: float) -> None:
         """Note that events are on the disk."""
-        for kind, n_events in Tally(event.kind for event in events).items():
-            self._events.labels(kind).inc(n_events)
-        self._batches.observe(len(events))
-        self._commits.observe(seconds)
+        self.events.update([event.kind for event in events])
+        self.commit_events.add(len(events))
+        self.commit_seconds.add(seconds)
 
     def text(self) -> bytes:
         """Return all metrics as Prometheus reads them."""
         return generate_latest(self.registry)
 
 
-class Times:
-    """How many requests took how long."""
+class Spread:
+    """How many of some numbers lie up to each bound, and their sum."""
 
-    __slots__ = ("buckets", "total")
+    __slots__ = ("bounds", "buckets", "total")
 
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(_SECONDS) + 1)
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
         self.total = 0.0
+
+    def add(self, number: float) -> None:
+        """Count a number."""
+        self.buckets[bisect_left(self.bounds, number)] += 1
+        self.total += number
+
+    def up_to(self) -> list[tuple[str, float]]:
+        """Return the bounds as Prometheus writes them, with how many numbers lie below each."""
+        bounds = [*(str(float(bound)) for bound in self.bounds), "+Inf"]
+        return list(zip(bounds, map(float, accumulate(self.buckets)), strict=True))
 
 
 class _Requests(Collector):
@@ -90,15 +90,34 @@ class _Requests(Collector):
         seconds = HistogramMetricFamily(
             "keyhole_request_seconds", "Time to answer a request.", labels=labels
         )
-        bounds = [*(str(bound) for bound in _SECONDS), "+Inf"]
         for (operation, status), times in sorted(self._metrics.requests.items()):
             named = [operation, str(status)]
             requests.add_metric(named, sum(times.buckets))
-            below = [float(n) for n in accumulate(times.buckets)]
-            seconds.add_metric(named, list(zip(bounds, below, strict=True)), times.total)
+            seconds.add_metric(named, times.up_to(), times.total)
         in_flight = GaugeMetricFamily("keyhole_requests_in_flight", "Requests being answered now.")
         in_flight.add_metric([], self._metrics.in_flight)
         return [requests, seconds, in_flight]
+
+
+class _Commits(Collector):
+    """Commits and their events, read when they are asked for."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        events = CounterMetricFamily(
+            "keyhole_events_appended", "Events on the disk.", labels=["kind"]
+        )
+        for kind, n_events in sorted(self._metrics.events.items()):
+            events.add_metric([kind], n_events)
+        found: list[Metric] = [events]
+        for name, told, spread in (
+            ("keyhole_commit_events", "Events committed together.", self._metrics.commit_events),
+            ("keyhole_commit_seconds", "Time of a commit.", self._metrics.commit_seconds),
+        ):
+            found.append(HistogramMetricFamily(name, told, spread.up_to(), spread.total))
+        return found
 
 
 class _Rankers(Collector):
