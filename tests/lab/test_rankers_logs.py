@@ -4,9 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from keyhole.cli.app import app
 from keyhole.data import read_bandit
 from keyhole.errors import InvalidInput
 from keyhole.files import write_arrays
@@ -15,19 +13,10 @@ from keyhole.offline import evaluate, evaluate_lists
 from keyhole.offline.lists import revealed
 from keyhole.service.store import open_store
 from keyhole.service.store.export import event_records, impressions, write_ndjson, write_parquet
+from tests.lab.running import run, said
 from tests.service.make_first import FIXTURES
 
 N_ROWS, N_ITEMS = 1500, 4
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "100"})
-    assert result.exit_code == code, result.output + result.stderr
-    return result
-
-
-def said(result):
-    return " ".join((result.stdout + result.stderr).split())
 
 
 @pytest.fixture(scope="module")

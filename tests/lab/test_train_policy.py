@@ -5,22 +5,11 @@ import os
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from keyhole.cli.app import app
 from keyhole.data import BanditLog, read_bandit, write_bandit_csv
 from keyhole.offline import evaluate
 from keyhole.policies import fit_classifiers, load_policy
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "100"})
-    assert result.exit_code == code, result.output + result.stderr
-    return result
-
-
-def said(result):
-    return " ".join((result.stdout + result.stderr).split())
+from tests.lab.running import run, said
 
 
 @pytest.fixture(scope="module")
