@@ -8,16 +8,13 @@ each is impossible:
   Code that two processes cached under one symbol is merged when a third loads both, and the
   first body serves for all (numba issue 10486). Here the numbers of every process start at a
   random place, so that no two functions ever share a symbol, whoever compiled them.
-- *Code that is inlined.* A cached function is compiled anew when any file with kernels changes,
-  not only its own.
-- *Files that mix.* Every function, signature, source version and compiler setting has a file of its
-  own, written at once or not at all, and read only if its checksum is right. Whatever else is in
-  the folder is passed over, and a folder that cannot be written costs only time.
+- *Code that is inlined.* The name of a file has a digest of all that its function is made of,
+  which is more than its own source: :mod:`keyhole.kernels.stamps`.
+- *Files that mix.* Every function, signature, version and compiler setting has a file of its own,
+  written at once or not at all, and read only if its checksum is right. Whatever else is in the
+  folder is passed over, and a folder that cannot be written costs only time.
 
-All of this rests on classes that Numba keeps to itself. Where a version of Numba has them no
-longer, its own cache is used, in a folder for each version of the sources, so that code that is
-inlined is new whenever it has changed; names of assembled functions, which carry a digest, keep
-symbols apart. It finds kernels again, but no assembled function: every process compiles those.
+Processes that want the same code at the same time wait for the one that compiles it.
 """
 
 import hashlib
@@ -25,82 +22,94 @@ import itertools
 import os
 import pickle
 import secrets
-from collections.abc import Callable, Iterator
+import sys
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NamedTuple
 
 import llvmlite
 import numba
 from numba.core import config
+from numba.core.bytecode import FunctionIdentity
+from numba.core.serialize import dumps
 
 from keyhole.files import warn, write_atomically
 
 try:
-    from numba.core.bytecode import FunctionIdentity
-    from numba.core.caching import FunctionCache
-    from numba.core.serialize import dumps
-
-    _HAS_PRIVATE_CLASSES = hasattr(FunctionIdentity, "_unique_ids") and all(
-        hasattr(FunctionCache, name) for name in ("_load_overload", "_save_overload", "_impl_class")
-    )
-except ImportError:
-    FunctionCache: Any = object  # type: ignore[no-redef]
-    _HAS_PRIVATE_CLASSES = False
+    import fcntl
+except ImportError:  # pragma: no cover - Windows: processes may compile the same code twice
+    fcntl = None  # type: ignore[assignment]
 
 _PACKAGE = Path(__file__).parents[1]
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
+_LONGEST_WAIT = 120.0
+"""Seconds to wait for a process that compiles: after that it may be stopped, so do it oneself."""
 
 
-def _number_functions_apart() -> None:
+def number_functions_apart() -> None:
     """Let Numba number what this process compiles from a place no other process starts at."""
-    if _HAS_PRIVATE_CLASSES:
-        FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
-
-
-_number_functions_apart()
-if hasattr(os, "register_at_fork"):  # a forked process would go on with its parent's numbers
-    os.register_at_fork(after_in_child=_number_functions_apart)
-
-
-def stamped_files() -> list[Path]:
-    """Return every source file of the package that compiles something, or is used to."""
-    names = (b"keyhole.kernels.compiled", b"keyhole.kernels.code_cache")
-    files = sorted(_PACKAGE.rglob("*.py"))
-    own = Path(__file__)
-    return [path for path in files if path == own or any(n in path.read_bytes() for n in names)]
+    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
 
 
 @cache
-def source_stamp() -> str:
-    """Return a digest of the files that compile something.
-
-    Constants that kernels read belong in such a file too, and a test sees to it.
-    """
-    digest = hashlib.sha256()
-    for path in stamped_files():
-        digest.update(str(path.relative_to(_PACKAGE)).encode() + path.read_bytes())
-    return digest.hexdigest()
-
-
-def _compiler() -> tuple[Any, ...]:
-    """Return everything besides the sources that compiled code depends on."""
+def compiler_stamp() -> str:
+    """Return a digest of everything besides a function that its compiled code depends on."""
     settings = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "ENABLE_AVX")
-    chosen = tuple(str(getattr(config, name, None)) for name in settings)
-    return (numba.__version__, llvmlite.__version__, *chosen)
+    chosen = [str(getattr(config, name, None)) for name in settings]
+    versions = [sys.implementation.cache_tag, numba.__version__, llvmlite.__version__]
+    own = ("code_cache", "compiled", "stamps", "whole_program")
+    sources = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in own]
+    return hashlib.sha256(repr((versions, chosen, sources)).encode()).hexdigest()
 
 
 @cache
-def _warn_once() -> None:
+def warn_once() -> None:
+    """Say that code is not kept."""
     warn(
         "Compiled code cannot be kept on disk, so every process compiles anew: the environment "
         "variable NUMBA_CACHE_DIR must name a folder that can be written."
     )
 
 
-def _has_foreign_types(of: Any) -> bool:
+def _candidates() -> Iterator[Path]:
+    if config.CACHE_DIR:
+        place = hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:16]
+        yield Path(config.CACHE_DIR) / f"keyhole-{place}"
+        return
+    yield _PACKAGE / "__pycache__" / "code"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    yield Path(home) / "keyhole" / "code"
+
+
+@cache
+def code_folder() -> Path | None:
+    """Return the folder for compiled code, or None where nothing can be written."""
+    for folder in _candidates():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK) or any(folder.iterdir()):  # reading is worth something too
+            return folder
+    return None
+
+
+def described(of: Any) -> str:
+    """Return a type as text that tells apart what Numba's own name of it may not."""
+    if isinstance(of, tuple):
+        return f"({', '.join(map(described, of))})"
+    cls = getattr(of, "instance_class", None)
+    if cls is not None:
+        return f"{cls.__module__}.{cls.__qualname__}{cls._fields}{described(tuple(of.types))}"
+    inside = getattr(of, "types", None)
+    return str(of) if inside is None else f"tuple{described(tuple(inside))}"
+
+
+def has_foreign_types(of: Any) -> bool:
     """Return whether tuples of a user's own are among the types of a signature.
 
     Their classes may be gone, or others, when a later process reads what was compiled for them.
@@ -109,77 +118,124 @@ def _has_foreign_types(of: Any) -> bool:
     if cls is not None and not cls.__module__.startswith("keyhole."):
         return True
     inside = getattr(of, "types", ()) if not isinstance(of, tuple) else of
-    return any(_has_foreign_types(each) for each in inside)
+    return any(has_foreign_types(each) for each in inside)
 
 
-class CodeCache(FunctionCache):
-    """The cache of one function; ``parts`` names what it is assembled from."""
+class CodeKey(NamedTuple):
+    """What tells the code of a function for some types of arguments apart from all other code."""
 
-    def __init__(self, function: Callable[..., Any], parts: tuple[str, ...]) -> None:
-        super().__init__(function)
-        self._identity = (function.__module__, function.__qualname__, *parts)
+    name: str
+    identity: str
+    stamp: str
+    args: str
+    target: str
 
-    def _key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        return sig, codegen.magic_tuple(), self._identity, _compiler()
+    @property
+    def file_name(self) -> str:
+        """One name for all versions of the function, then this version's."""
+        same = (self.name, self.identity, self.args, self.target)
+        version = (*self, compiler_stamp())
+        first, second = (
+            hashlib.sha256(repr(each).encode()).hexdigest() for each in (same, version)
+        )
+        return f"{self.name[-80:]}-{first[:24]}-{second[:24]}.code"
 
-    def _path(self, key: tuple[Any, ...]) -> Path:
-        """Return the file for a key: one name for all source versions, then this version's."""
-        sig, *rest = key
-        digest = hashlib.sha256(repr((str(sig), *rest)).encode()).hexdigest()[:24]
-        name = f"{self._impl.filename_base}-{digest}-{source_stamp()[:24]}.code"
-        return Path(self._cache_path) / name
 
-    def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        if _has_foreign_types(sig):
-            return None
-        key = self._key(sig, target_context.codegen())
-        try:
-            content = self._path(key).read_bytes()
-        except OSError:
-            return None
-        checksum, data = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
-        if hashlib.sha256(data).digest() != checksum:
-            return None
-        stored, payload = pickle.loads(data)  # noqa: S301 - compiled code is trusted as code is
-        return self._impl.rebuild(target_context, payload) if stored == key else None
+def has_code(key: CodeKey) -> bool:
+    """Return whether there is a file for a key, which may be damaged."""
+    folder = code_folder()
+    return folder is not None and (folder / key.file_name).exists()
 
-    def _save_overload(self, sig: Any, data: Any) -> None:
-        if _has_foreign_types(sig) or not self._impl.check_cachable(data):
-            return
-        key = self._key(sig, data.codegen)
-        content = dumps((key, self._impl.reduce(data)))
-        try:
-            self._write(self._path(key), hashlib.sha256(content).digest() + content)
-        except OSError:
-            _warn_once()
 
-    def _write(self, path: Path, content: bytes) -> None:
-        write_atomically(path, content, lasting=False)  # its checksum tells if it did not last
+def read_code(key: CodeKey) -> Any:
+    """Return what was kept for a key, or None."""
+    folder = code_folder()
+    if folder is None:
+        return None
+    try:
+        content = (folder / key.file_name).read_bytes()
+    except OSError:
+        return None
+    return unpacked(content, key)
+
+
+def unpacked(content: bytes, key: CodeKey) -> Any:
+    """Return what a code file holds, or None if it is damaged or another function's."""
+    checksum, data = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
+    if hashlib.sha256(data).digest() != checksum:
+        return None
+    stored, payload = pickle.loads(data)  # noqa: S301 - compiled code is trusted as code is
+    return payload if stored == tuple(key) else None
+
+
+def write_code(key: CodeKey, payload: Any) -> None:
+    """Keep code, and remove what was kept of older versions of the function."""
+    folder = code_folder()
+    if folder is None:
+        warn_once()
+        return
+    content = dumps((tuple(key), payload))
+    path = folder / key.file_name
+    try:
+        # Its checksum tells if it did not last.
+        write_atomically(path, hashlib.sha256(content).digest() + content, lasting=False)
         same_function = path.name.rpartition("-")[0]
-        for other in path.parent.glob(f"{escape(same_function)}-*.code"):
-            if other != path:  # the code of an older version of the sources
+        for other in folder.glob(f"{escape(same_function)}-*.code"):
+            if other != path:
                 other.unlink(missing_ok=True)
+    except OSError:
+        warn_once()
 
 
-@contextmanager
-def _folder_of_these_sources() -> Iterator[None]:
-    """Let Numba's own cache choose a folder that other versions of the sources do not use."""
-    settings: Any = config
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(Path(before or _PACKAGE / "__pycache__") / source_stamp()[:24])
-    try:
-        yield
-    finally:
-        settings.CACHE_DIR = before
+class _Locks:
+    """Locks on single bytes of one file, which the system releases when a process ends.
+
+    Only what compiles asks for them, and Numba lets one thread at a time compile. A function is
+    locked after those that call it, and no function calls its callers, so nobody waits in a circle.
+    """
+
+    def __init__(self) -> None:
+        self._file: IO[bytes] | None = None
+        self._depth = 0
+
+    @contextmanager
+    def held(self, key: CodeKey) -> Iterator[None]:
+        """Hold the lock of one code file, or none where files cannot be locked."""
+        folder = code_folder()
+        if fcntl is None or folder is None:
+            yield
+            return
+        try:
+            if self._depth == 0:  # closing the file once would release all of its locks
+                self._file = (folder / "locks").open("ab")
+        except OSError:
+            yield
+            return
+        self._depth += 1
+        place = int(key.file_name.rpartition("-")[2].partition(".")[0][:15], 16)
+        self._wait(place)
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if self._file is not None:
+                fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+                if self._depth == 0:
+                    self._file.close()
+                    self._file = None
+
+    def _wait(self, place: int) -> None:
+        pause, until = 0.001, time.monotonic() + _LONGEST_WAIT
+        while time.monotonic() < until:
+            try:
+                fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)  # type: ignore[arg-type]
+            except BlockingIOError:
+                time.sleep(pause)
+                pause = min(2 * pause, 0.05)
+            except OSError:  # a file system without locks
+                return
+            else:
+                return
 
 
-def keep_code(dispatcher: Any, function: Callable[..., Any], parts: tuple[str, ...]) -> None:
-    """Let a compiled function be found again by later processes, where there is room for it."""
-    try:
-        if _HAS_PRIVATE_CLASSES:
-            dispatcher._cache = CodeCache(function, parts)
-        else:
-            with _folder_of_these_sources():
-                dispatcher.enable_caching()
-    except (RuntimeError, OSError):  # Numba knows no folder that can be written
-        _warn_once()
+LOCKS = _Locks()

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
 
-import numba
-from numba.core.dispatcher import Dispatcher
-
-from keyhole.kernels.code_cache import keep_code
+try:
+    from keyhole.kernels.whole_program import compile_program
+except ImportError:  # this version of Numba has not what it needs
+    from keyhole.kernels.by_numba import compile_program
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,16 +37,8 @@ def _lasting_name(function: Callable[..., Any]) -> str | None:
     return name if name.startswith("keyhole.") and "<locals>" not in name else None
 
 
-def _own(function: Callable[..., Any]) -> tuple[str, ...] | None:
-    """Return the parts of a kernel: none, or None if it is not the package's and not cached."""
-    return None if _lasting_name(function) is None else ()
-
-
-def _compile(function: F, parts: tuple[str, ...] | None, **flags: Any) -> F:
-    compiled: Any = numba.njit(**_FLAGS, **flags)(function)
-    if parts is not None and isinstance(compiled, Dispatcher):  # it is not with NUMBA_DISABLE_JIT
-        keep_code(compiled, function, parts)
-    return cast(F, compiled)
+def _compile(function: F, identity: str | None, **flags: Any) -> F:
+    return cast(F, compile_program(function, identity, {**_FLAGS, **flags}))
 
 
 def kernel(function: F) -> F:
@@ -55,12 +47,12 @@ def kernel(function: F) -> F:
     It is inlined wherever it is called: handing over a few dozen arrays takes longer than
     ranking a short list.
     """
-    return _compile(function, _own(function), forceinline=True)
+    return _compile(function, _lasting_name(function), forceinline=True)
 
 
 def rare_kernel(function: F) -> F:
     """Compile a kernel that few rounds call, or that works long; it is not inlined."""
-    return _compile(function, _own(function))
+    return _compile(function, _lasting_name(function))
 
 
 def _mark(identity: str) -> str:
@@ -83,6 +75,6 @@ def assemble(factory: Callable[..., F], *kernels: Callable[..., Any], inline: bo
     function, identity = factory(*kernels), f"{lasting[0]}({', '.join(lasting[1:])})"
     function.__name__ += _mark(identity)
     function.__qualname__ += _mark(identity)
-    compiled = _compile(function, lasting, **flags)
+    compiled = _compile(function, identity, **flags)
     _assembled[compiled] = identity
     return compiled

@@ -1,0 +1,339 @@
+"""Kernels that call kernels, optimised and turned into machine code once.
+
+Numba compiles every function for itself: what a kernel calls is linked into it, optimised and
+emitted once more at every level of calls, with wrappers that let Python call it. Here a kernel
+that another one calls stays what the front end made of it (an *inner* kernel); only what Python
+calls is linked, with all that it calls, optimised and emitted (a *whole* program). Both are kept
+on disk, so that programs share the work of the front end.
+
+This rests on parts of Numba that are its own: importing this module fails where a version lacks
+them, and :mod:`keyhole.kernels.compiled` then lets Numba compile in its own way.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+import llvmlite.binding as llvm
+import numba
+from numba.core import compiler, event, sigutils, typing
+from numba.core.caching import _Cache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, _LowerResult
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import register_pass
+from numba.core.typed_passes import NativeLowering
+
+from keyhole.kernels.code_cache import (
+    LOCKS,
+    CodeKey,
+    described,
+    has_code,
+    has_foreign_types,
+    number_functions_apart,
+    read_code,
+    write_code,
+)
+from keyhole.kernels.stamps import stamp_of
+
+number_functions_apart()
+if hasattr(os, "register_at_fork"):  # a forked process would go on with its parent's numbers
+    os.register_at_fork(after_in_child=number_functions_apart)
+
+
+class _InnerLibrary(JITCodeLibrary):
+    """The code of a kernel that others call: never optimised nor emitted by itself."""
+
+    key: CodeKey | None = None
+
+    def finalize(self) -> None:
+        self._finalized = True
+        callees = list(dict.fromkeys(self._linking_libraries))
+        self._linking_libraries = [each for each in callees if isinstance(each, _InnerLibrary)]
+        for each in callees:
+            if not isinstance(each, _InnerLibrary):  # a helper of Numba's
+                self._final_module.link_in(each._get_module_for_linking(), preserve=True)
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                function.linkage = "linkonce_odr"
+        self._shared_module = self._final_module
+
+    @classmethod
+    def load(cls, codegen: Any, name: str, bitcode: bytes, callees: list[Any]) -> Any:
+        self = cls(codegen, name)
+        self._final_module = self._shared_module = llvm.parse_bitcode(bitcode)
+        self._linking_libraries = callees
+        self._finalized = True
+        return self
+
+
+def _with_callees(libraries: list[Any]) -> Iterator[Any]:
+    seen, waiting = set(), list(libraries)
+    while waiting:
+        library = waiting.pop()
+        if library not in seen:
+            seen.add(library)
+            yield library
+            if isinstance(library, _InnerLibrary):
+                waiting.extend(library._linking_libraries)
+
+
+class _WholeLibrary(JITCodeLibrary):
+    """The code of a function that Python calls, and of everything it calls."""
+
+    def finalize(self) -> None:
+        self._linking_libraries = list(_with_callees(self._linking_libraries))
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        # Numba's cheaper passes before these are there for counting references: kernels do not.
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+    def serialize_using_object_code(self) -> tuple[Any, ...]:
+        """Return the machine code, and in place of code to link with, which nobody does, names."""
+        defined = [each.name for each in self._final_module.functions if not each.is_declaration]
+        text = "\n".join(f'define void @"{name}"() {{ ret void }}' for name in defined)
+        return (
+            self.name,
+            "object",
+            (self._get_compiled_object(), llvm.parse_assembly(text).as_bitcode()),
+        )
+
+
+def _stand_in() -> Callable[[], None]:
+    """Return what stands for an inner kernel where Numba looks up who is called."""
+
+    def entry() -> None:
+        raise NotImplementedError
+
+    return entry
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _WholeLowering(NativeLowering):
+    _name = "keyhole_whole_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _WholeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return bool(super().run_pass(state))
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _InnerLowering(NativeLowering):
+    _name = "keyhole_inner_lowering"
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = _InnerLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        super().run_pass(state)
+        lowered = state["cr"]
+        state.library.finalize()
+        entry = _stand_in()
+        state.targetctx.insert_user_function(entry, lowered.fndesc, [state.library])
+        state["cr"] = _LowerResult(
+            lowered.fndesc, lowered.call_helper, cfunc=entry, env=lowered.env
+        )
+        return True
+
+
+class _Compiler(CompilerBase):
+    lowering: Any
+
+    def define_pipelines(self) -> list[Any]:
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        manager.passes[:] = [
+            (self.lowering if each is NativeLowering else each, text)
+            for each, text in manager.passes
+        ]
+        return [manager]
+
+
+class _WholeCompiler(_Compiler):
+    lowering = _WholeLowering
+
+
+class _InnerCompiler(_Compiler):
+    lowering = _InnerLowering
+
+
+class _Inner:
+    """What is known of an inner kernel: the types of a call, and the code to link."""
+
+    def __init__(self, signature: Any, entry: Callable[[], None], library: Any) -> None:
+        self.signature, self.entry, self.library = signature, entry, library
+
+
+_loaded: dict[CodeKey, Any] = {}
+"""Libraries of inner kernels that were read from disk, so that each is read once."""
+
+
+def _load_library(key: CodeKey, codegen: Any) -> tuple[Any, Any, Any] | None:
+    """Return a kernel's library with those it calls, its descriptor and its signature."""
+    if key in _loaded:
+        return _loaded[key]  # type: ignore[no-any-return]
+    payload = read_code(key)
+    if payload is None:
+        return None
+    name, bitcode, descriptor, signature, callee_keys = payload
+    callees = []
+    for each in callee_keys:
+        found = _load_library(CodeKey(*each), codegen)
+        if found is None:
+            return None
+        callees.append(found[0])
+    library = _InnerLibrary.load(codegen, name, bitcode, callees)
+    library.key = key
+    _loaded[key] = library, descriptor, signature
+    return _loaded[key]  # type: ignore[no-any-return]
+
+
+class Program(_Cache):  # type: ignore[misc]
+    """A compiled function: a whole program for Python, an inner kernel for others.
+
+    It takes the place of Numba's cache in a dispatcher, and of the methods by which others call it.
+    """
+
+    def __init__(self, dispatcher: Any, identity: str | None) -> None:
+        self._dispatcher = dispatcher
+        self._identity = identity
+        self._inner: dict[Any, _Inner] = {}
+        self._compile = dispatcher.compile
+        dispatcher._cache = self
+        dispatcher.compile = self.compile
+        dispatcher.get_call_template = self.get_call_template
+        dispatcher.get_overload = self.get_overload
+
+    @cached_property
+    def _stamp(self) -> str | None:
+        return stamp_of(self._dispatcher.py_func, self._dispatcher.targetoptions)
+
+    def _key(self, args: Any, *, target: str) -> CodeKey | None:
+        """Return what the code for some arguments is kept under, if it can be kept."""
+        args = tuple(args)
+        if self._identity is None or has_foreign_types(args) or self._stamp is None:
+            return None
+        return CodeKey(
+            self._dispatcher.py_func.__name__, self._identity, self._stamp, described(args), target
+        )
+
+    def _whole_key(self, sig: Any) -> CodeKey | None:
+        args, _ = sigutils.normalize_signature(sig)
+        return self._key(args, target=repr(self._dispatcher.targetctx.codegen().magic_tuple()))
+
+    # ------------------------------------------------------------ as Python calls it
+
+    def compile(self, sig: Any) -> Any:
+        """Compile a whole program, unless another process is at it: then wait for it."""
+        with global_compiler_lock:
+            args, _ = sigutils.normalize_signature(sig)
+            key = self._whole_key(sig)
+            if key is None or tuple(args) in self._dispatcher.overloads or has_code(key):
+                return self._compile(sig)
+            with LOCKS.held(key):
+                return self._compile(sig)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        key = self._whole_key(sig)
+        payload = None if key is None else read_code(key)
+        if payload is None:
+            return None
+        target_context.refresh()
+        return CompileResult._rebuild(target_context, *payload)
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        key = self._whole_key(sig)
+        if key is not None and not data.library.has_dynamic_globals and not data.lifted:
+            write_code(key, data._reduce())
+
+    # ------------------------------------------------------------ as other kernels call it
+
+    def _compile_inner(self, args: tuple[Any, ...]) -> _Inner:
+        own = self._dispatcher
+        key = self._key(args, target="inner")
+        found = None if key is None else self._load_inner(key)
+        if found is not None:
+            return found
+        flags = compiler.Flags()
+        own.targetdescr.options.parse_as_flags(flags, own.targetoptions)
+        flags.no_cpython_wrapper = True
+        details = {"dispatcher": own, "args": args, "return_type": None}
+        with own._compiling_counter, event.trigger_event("numba:compile", data=details):
+            result = compiler.compile_extra(
+                own.typingctx, own.targetctx, own.py_func, args=args, return_type=None,
+                flags=flags, locals=own.locals, pipeline_class=_InnerCompiler,
+            )  # fmt: skip
+        library = result.library
+        if key is not None and not result.reload_init:
+            self._keep_inner(key, result)
+        return _Inner(result.signature, result.entry_point, library)
+
+    def _load_inner(self, key: CodeKey) -> _Inner | None:
+        target = self._dispatcher.targetctx
+        found = _load_library(key, target.codegen())
+        if found is None:
+            return None
+        library, descriptor, signature = found
+        entry = _stand_in()
+        target.insert_user_function(entry, descriptor, [library])
+        return _Inner(signature, entry, library)
+
+    def _keep_inner(self, key: CodeKey, result: Any) -> None:
+        callees = [each.key for each in result.library._linking_libraries]
+        if any(each is None for each in callees):
+            return
+        result.library.key = key
+        descriptor = result.fndesc
+        descriptor.typemap = descriptor.calltypes = None  # not needed, and not to be pickled
+        write_code(
+            key,
+            (
+                result.library.name,
+                result.library._final_module.as_bitcode(),
+                descriptor,
+                result.signature,
+                [tuple(each) for each in callees],
+            ),
+        )
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        own = self._dispatcher
+        pysig, args = own._compiler.fold_argument_types(args, kws)
+        args = tuple(args)
+        if args not in self._inner:
+            key = self._key(args, target="inner")
+            if key is None or has_code(key):
+                self._inner[args] = self._compile_inner(args)
+            else:
+                with LOCKS.held(key):
+                    self._inner[args] = self._compile_inner(args)
+        name = own.py_func.__name__
+        signatures = [each.signature for each in self._inner.values()]
+        template = typing.make_concrete_template(f"CallTemplate({name})", name, signatures)
+        return template, pysig, args, {}
+
+    def get_overload(self, sig: Any) -> Any:
+        args, _ = sigutils.normalize_signature(sig)
+        return self._inner[tuple(args)].entry
+
+    # ------------------------------------------------------------ what else Numba asks of a cache
+
+    @property
+    def cache_path(self) -> None:
+        return None
+
+    def enable(self) -> None: ...
+    def disable(self) -> None: ...
+    def flush(self) -> None: ...
+
+
+def compile_program(
+    function: Callable[..., Any], identity: str | None, flags: dict[str, Any]
+) -> Any:
+    """Compile a function; ``identity`` names it in every process, if it may be kept on disk."""
+    compiled = numba.njit(**flags, no_cfunc_wrapper=True, pipeline_class=_WholeCompiler)(function)
+    if isinstance(compiled, numba.core.dispatcher.Dispatcher):  # not with NUMBA_DISABLE_JIT
+        Program(compiled, identity)
+    return compiled
