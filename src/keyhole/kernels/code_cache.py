@@ -26,6 +26,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from glob import escape
 from pathlib import Path
@@ -53,6 +54,32 @@ _LONGEST_WAIT = 120.0
 def number_functions_apart() -> None:
     """Let Numba number what this process compiles from a place no other process starts at."""
     FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
+
+
+class NotCompiled(Exception):
+    """Code that would have to be compiled, where only what is on disk may be used."""
+
+
+_may_compile: ContextVar[bool] = ContextVar("may_compile", default=True)
+
+
+@contextmanager
+def only_from_disk() -> Iterator[None]:
+    """Raise :class:`NotCompiled` within, in this thread or task, instead of compiling anything.
+
+    Where Numba compiles in its own way it has no effect.
+    """
+    token = _may_compile.set(False)
+    try:
+        yield
+    finally:
+        _may_compile.reset(token)
+
+
+def check_may_compile(name: str) -> None:
+    """Raise within :func:`only_from_disk`."""
+    if not _may_compile.get():
+        raise NotCompiled(f"There is no compiled code of {name} on disk.")
 
 
 @cache

@@ -28,6 +28,7 @@ from numba.core.typed_passes import NativeLowering
 from keyhole.kernels.code_cache import (
     LOCKS,
     CodeKey,
+    check_may_compile,
     described,
     has_code,
     has_foreign_types,
@@ -42,6 +43,14 @@ if hasattr(os, "register_at_fork"):  # a forked process would go on with its par
     os.register_at_fork(after_in_child=number_functions_apart)
 
 
+def _defined(module: Any, *linkages: str) -> Iterator[Any]:
+    """Yield the functions that a module defines with one of some linkages."""
+    wanted = [getattr(llvm.Linkage, name) for name in linkages]
+    for function in module.functions:
+        if not function.is_declaration and function.linkage in wanted:
+            yield function
+
+
 class _InnerLibrary(JITCodeLibrary):
     """The code of a kernel that others call: never optimised nor emitted by itself."""
 
@@ -54,9 +63,10 @@ class _InnerLibrary(JITCodeLibrary):
         for each in callees:
             if not isinstance(each, _InnerLibrary):  # a helper of Numba's
                 self._final_module.link_in(each._get_module_for_linking(), preserve=True)
-        for function in self._final_module.functions:
-            if not function.is_declaration and function.linkage == llvm.Linkage.external:
-                function.linkage = "linkonce_odr"
+        # Weak, for LLVM's linker drops what may be dropped and is not called yet: modules would have
+        # to be linked in the order of their calls.
+        for function in _defined(self._final_module, "external", "linkonce_odr"):
+            function.linkage = "weak_odr"
         self._shared_module = self._final_module
 
     @classmethod
@@ -87,6 +97,11 @@ class _WholeLibrary(JITCodeLibrary):
         super().finalize()
 
     def _optimize_final_module(self) -> None:
+        for function in _defined(self._final_module, "weak_odr"):
+            function.linkage = "linkonce_odr"  # what is inlined everywhere is dropped
+        for function in self._final_module.functions:
+            if function.is_declaration and function.name.startswith("_ZN7keyhole"):
+                raise RuntimeError(f"The code of {function.name} is missing.")
         # Numba's cheaper passes before these are there for counting references: kernels do not.
         passes, builder = self._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
@@ -239,6 +254,7 @@ class Program(_Cache):  # type: ignore[misc]
         key = self._whole_key(sig)
         payload = None if key is None else read_code(key)
         if payload is None:
+            check_may_compile(self._dispatcher.py_func.__qualname__)
             return None
         target_context.refresh()
         return CompileResult._rebuild(target_context, *payload)
