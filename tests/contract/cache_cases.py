@@ -20,8 +20,8 @@ from keyhole.batch.risk import Risk
 from keyhole.checks.rankers import play_by_hand
 from keyhole.game import play
 from keyhole.game.log import Log, replay
-from keyhole.kernels import compiled
-from keyhole.kernels.code_cache import CodeCache, source_stamp
+from keyhole.kernels import compiled, whole_program
+from keyhole.kernels.by_numba import source_stamp
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import Random
 from keyhole.rankers.lists import Descent, RandomLists
@@ -200,7 +200,8 @@ def fill(names: Sequence[str]) -> dict[str, str]:
 
     These processes have one parent, and so whatever else they could have in common.
     """
-    CodeCache._load_overload = lambda *_: None  # type: ignore[method-assign]
+    programs: Any = whole_program
+    programs.read_code = lambda _: None
     common = [name for name in COMMON if name in names]  # what most need is compiled once
     found = {name: digest(name) for name in common}
     return found | {name: _in_a_child(name) for name in names if name not in found}

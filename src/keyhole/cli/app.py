@@ -77,6 +77,9 @@ COMMANDS = {
         "keyhole.cli.bound:bound_command",
         "Bound how much worse than the best weights a ranker learnt from n lists is on new ones.",
     ),
+    "warm": Row(
+        "keyhole.cli.warm:warm_command", "Compile ahead, so that nothing waits for it later."
+    ),
     "doctor": Row(
         "keyhole.cli.doctor:doctor_command",
         "Say what is installed here, and whether it learns what it should.",

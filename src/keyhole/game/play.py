@@ -38,6 +38,7 @@ from keyhole.game.loop import Board, loop_of
 from keyhole.game.run_end import RunEnd
 from keyhole.game.trace import Trace
 from keyhole.game.trace_files import COMPARATORS
+from keyhole.kernels.native import NativeCode
 from keyhole.limits import check_memory
 from keyhole.measures import measure as named_measure
 from keyhole.reveals import least_reveal
@@ -311,7 +312,17 @@ def play(
         comparator == "final", record, start,
     )  # fmt: skip
     began = time.perf_counter()
-    finished = play_runs(partial(_play_run, game), runs, n_threads or n_cores(), progress)
+    native = NativeCode(game.play_rounds, runs * (end - begin))
+
+    def told(n_rounds: int) -> None:
+        native.after(n_rounds)
+        if progress is not None:
+            progress(n_rounds)
+
+    try:
+        finished = play_runs(partial(_play_run, game), runs, n_threads or n_cores(), told)
+    finally:
+        native.close()
     played = Trace.of(
         game.checkpoints, finished, measure.is_loss, comparator, compared.kind,
         greedy=greedy, seconds=time.perf_counter() - began,

@@ -6,8 +6,9 @@ each is impossible:
 - *One symbol for two functions.* Numba numbers the functions a process compiles from one, and the
   number is all that tells apart two functions of one name, such as two loops made by one factory.
   Code that two processes cached under one symbol is merged when a third loads both, and the
-  first body serves for all (numba issue 10486). Here the numbers of every process start at a
-  random place, so that no two functions ever share a symbol, whoever compiled them.
+  first body serves for all (numba issue 10486). Here a kernel that others call has a number made
+  of all that it is made of, and the numbers of all others start at a random place in every
+  process, so that no two functions ever share a symbol, whoever compiled them.
 - *Code that is inlined.* The name of a file has a digest of all that its function is made of,
   which is more than its own source: :mod:`keyhole.kernels.stamps`.
 - *Files that mix.* Every function, signature, version and compiler setting has a file of its own,
@@ -25,7 +26,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from glob import escape
@@ -34,26 +35,41 @@ from typing import IO, Any, NamedTuple
 
 import llvmlite
 import numba
-from numba.core import config
+from numba.core import config as numba_config
 from numba.core.bytecode import FunctionIdentity
 from numba.core.serialize import dumps
 
 from keyhole.files import warn, write_atomically
+from keyhole.kernels.shipped import has_shipped, read_shipped
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows: processes may compile the same code twice
     fcntl = None  # type: ignore[assignment]
 
+config: Any = numba_config  # its settings are set when it is imported
+_function_identity: Any = FunctionIdentity
 _PACKAGE = Path(__file__).parents[1]
 _CHECKSUM_BYTES = hashlib.sha256().digest_size
 _LONGEST_WAIT = 120.0
 """Seconds to wait for a process that compiles: after that it may be stopped, so do it oneself."""
 
 
+class _Numbers:
+    """The numbers by which Numba tells functions of one name apart: random ones, or as told."""
+
+    def __init__(self) -> None:
+        self._count = itertools.count(secrets.randbits(62))
+        self.told: int | None = None
+
+    def __next__(self) -> int:
+        number, self.told = self.told, None
+        return next(self._count) if number is None else number
+
+
 def number_functions_apart() -> None:
     """Let Numba number what this process compiles from a place no other process starts at."""
-    FunctionIdentity._unique_ids = itertools.count(secrets.randbits(62))
+    _function_identity._unique_ids = _Numbers()
 
 
 class NotCompiled(Exception):
@@ -168,22 +184,33 @@ class CodeKey(NamedTuple):
         return f"{self.name[-80:]}-{first[:24]}-{second[:24]}.code"
 
 
+def number_next_function(key: CodeKey) -> None:
+    """Give the function that is compiled next a number, and so a symbol, that is its key's.
+
+    Kernels on disk name those they call by symbols: whoever compiles one of these again, because
+    its file was damaged or gone, must give it the same.
+    """
+    digest = hashlib.sha256(repr(tuple(key)).encode()).hexdigest()
+    _function_identity._unique_ids.told = int(digest[:15], 16)
+
+
 def has_code(key: CodeKey) -> bool:
     """Return whether there is a file for a key, which may be damaged."""
     folder = code_folder()
-    return folder is not None and (folder / key.file_name).exists()
+    kept = folder is not None and (folder / key.file_name).exists()
+    return kept or has_shipped(key.file_name)
 
 
 def read_code(key: CodeKey) -> Any:
-    """Return what was kept for a key, or None."""
-    folder = code_folder()
-    if folder is None:
-        return None
-    try:
-        content = (folder / key.file_name).read_bytes()
-    except OSError:
-        return None
-    return unpacked(content, key)
+    """Return what was kept, or came with the package, for a key, or None."""
+    folder, found = code_folder(), None
+    if folder is not None:
+        with suppress(OSError):
+            found = unpacked((folder / key.file_name).read_bytes(), key)
+    if found is None:
+        content = read_shipped(key.file_name)
+        found = None if content is None else unpacked(content, key)
+    return found
 
 
 def unpacked(content: bytes, key: CodeKey) -> Any:

@@ -6,6 +6,8 @@ promise rests on, no ``fastmath`` above all, are set here once.
 """
 
 import hashlib
+import importlib
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -72,9 +74,35 @@ def assemble(factory: Callable[..., F], *kernels: Callable[..., Any], inline: bo
     lasting = tuple(name for name in names if name is not None)
     if len(lasting) < len(names):
         return _compile(factory(*kernels), None, **flags)
-    function, identity = factory(*kernels), f"{lasting[0]}({', '.join(lasting[1:])})"
+    mark = "!" if inline else ""
+    function, identity = factory(*kernels), f"{lasting[0]}{mark}({', '.join(lasting[1:])})"
     function.__name__ += _mark(identity)
     function.__qualname__ += _mark(identity)
     compiled = _compile(function, identity, **flags)
     _assembled[compiled] = identity
     return compiled
+
+
+def _function_named(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def function_of(identity: str) -> Any:
+    """Return the compiled function of an identity, in a process that may never have made it."""
+    tokens = re.findall(r"[^(),! ]+|[(!)]", identity)
+
+    def parse(place: int) -> tuple[Any, int]:
+        function = _function_named(tokens[place])
+        place += 1
+        inline = place < len(tokens) and tokens[place] == "!"
+        place += inline
+        if place == len(tokens) or tokens[place] != "(":
+            return function, place
+        parts, place = [], place + 1
+        while tokens[place] != ")":
+            part, place = parse(place)
+            parts.append(part)
+        return assemble(function, *parts, inline=inline), place + 1
+
+    return parse(0)[0]

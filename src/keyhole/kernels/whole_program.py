@@ -17,13 +17,14 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numba
-from numba.core import compiler, event, sigutils, typing
+from numba.core import compiler, event, sigutils
 from numba.core.caching import _Cache
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, _LowerResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import register_pass
 from numba.core.typed_passes import NativeLowering
+from numba.core.typing.templates import make_concrete_template
 
 from keyhole.kernels.code_cache import (
     LOCKS,
@@ -33,9 +34,11 @@ from keyhole.kernels.code_cache import (
     has_code,
     has_foreign_types,
     number_functions_apart,
+    number_next_function,
     read_code,
     write_code,
 )
+from keyhole.kernels.shipped import baseline_target
 from keyhole.kernels.stamps import stamp_of
 
 number_functions_apart()
@@ -63,8 +66,8 @@ class _InnerLibrary(JITCodeLibrary):
         for each in callees:
             if not isinstance(each, _InnerLibrary):  # a helper of Numba's
                 self._final_module.link_in(each._get_module_for_linking(), preserve=True)
-        # Weak, for LLVM's linker drops what may be dropped and is not called yet: modules would have
-        # to be linked in the order of their calls.
+        # Weak: LLVM's linker drops what may be dropped and is not called yet, so that the order of
+        # linking would matter.
         for function in _defined(self._final_module, "external", "linkonce_odr"):
             function.linkage = "weak_odr"
         self._shared_module = self._final_module
@@ -105,6 +108,10 @@ class _WholeLibrary(JITCodeLibrary):
         # Numba's cheaper passes before these are there for counting references: kernels do not.
         passes, builder = self._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
+        # What was not inlined is this program's own: no other that is loaded calls it, or is called
+        # in its place.
+        for function in _defined(self._final_module, "linkonce_odr"):
+            function.linkage = "internal"
 
     def serialize_using_object_code(self) -> tuple[Any, ...]:
         """Return the machine code, and in place of code to link with, which nobody does, names."""
@@ -188,7 +195,7 @@ _loaded: dict[CodeKey, Any] = {}
 def _load_library(key: CodeKey, codegen: Any) -> tuple[Any, Any, Any] | None:
     """Return a kernel's library with those it calls, its descriptor and its signature."""
     if key in _loaded:
-        return _loaded[key]  # type: ignore[no-any-return]
+        return _loaded[key]
     payload = read_code(key)
     if payload is None:
         return None
@@ -202,18 +209,24 @@ def _load_library(key: CodeKey, codegen: Any) -> tuple[Any, Any, Any] | None:
     library = _InnerLibrary.load(codegen, name, bitcode, callees)
     library.key = key
     _loaded[key] = library, descriptor, signature
-    return _loaded[key]  # type: ignore[no-any-return]
+    return _loaded[key]
 
 
-class Program(_Cache):  # type: ignore[misc]
+class Program(_Cache):
     """A compiled function: a whole program for Python, an inner kernel for others.
 
     It takes the place of Numba's cache in a dispatcher, and of the methods by which others call it.
     """
 
+    native_only = False
+    """Whether code for the baseline processor is passed over, in all programs of this process."""
+
     def __init__(self, dispatcher: Any, identity: str | None) -> None:
         self._dispatcher = dispatcher
-        self._identity = identity
+        self.identity = identity
+        self.on_baseline: set[tuple[Any, ...]] = set()
+        """Signatures for which code for the baseline processor was loaded."""
+        self._retired: list[Any] = []
         self._inner: dict[Any, _Inner] = {}
         self._compile = dispatcher.compile
         dispatcher._cache = self
@@ -228,15 +241,20 @@ class Program(_Cache):  # type: ignore[misc]
     def _key(self, args: Any, *, target: str) -> CodeKey | None:
         """Return what the code for some arguments is kept under, if it can be kept."""
         args = tuple(args)
-        if self._identity is None or has_foreign_types(args) or self._stamp is None:
+        if self.identity is None or has_foreign_types(args) or self._stamp is None:
             return None
         return CodeKey(
-            self._dispatcher.py_func.__name__, self._identity, self._stamp, described(args), target
+            self._dispatcher.py_func.__name__, self.identity, self._stamp, described(args), target
         )
 
     def _whole_key(self, sig: Any) -> CodeKey | None:
         args, _ = sigutils.normalize_signature(sig)
         return self._key(args, target=repr(self._dispatcher.targetctx.codegen().magic_tuple()))
+
+    def _baseline_key(self, native: CodeKey) -> CodeKey | None:
+        """Return what code for the baseline processor is kept under, where the host can run it."""
+        target = baseline_target(self._dispatcher.targetctx.codegen().magic_tuple()[0])
+        return None if target is None else native._replace(target=repr(target))
 
     # ------------------------------------------------------------ as Python calls it
 
@@ -245,19 +263,45 @@ class Program(_Cache):  # type: ignore[misc]
         with global_compiler_lock:
             args, _ = sigutils.normalize_signature(sig)
             key = self._whole_key(sig)
-            if key is None or tuple(args) in self._dispatcher.overloads or has_code(key):
+            if key is None or tuple(args) in self._dispatcher.overloads:
+                return self._compile(sig)
+            baseline = self._baseline_key(key)
+            if has_code(key) or (baseline is not None and has_code(baseline)):
                 return self._compile(sig)
             with LOCKS.held(key):
                 return self._compile(sig)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        key = self._whole_key(sig)
-        payload = None if key is None else read_code(key)
+        args, _ = sigutils.normalize_signature(sig)
+        native = self._whole_key(sig)
+        payload = None if native is None else read_code(native)
+        if payload is None and native is not None and not self.native_only:
+            baseline = self._baseline_key(native)
+            payload = None if baseline is None else read_code(baseline)
+            if payload is not None:
+                self.on_baseline.add(tuple(args))
         if payload is None:
             check_may_compile(self._dispatcher.py_func.__qualname__)
             return None
         target_context.refresh()
         return CompileResult._rebuild(target_context, *payload)
+
+    def take_native(self, args: tuple[Any, ...]) -> bool:
+        """Call native code from now on where code for the baseline was loaded; False: none yet."""
+        own = self._dispatcher
+        with global_compiler_lock:
+            key = self._whole_key(args)
+            payload = None if key is None else read_code(key)
+            if payload is None:
+                return False
+            native = CompileResult._rebuild(own.targetctx, *payload)
+            before = dict(own.overloads)
+            self._retired.append(before[args])  # other threads may be running it
+            own._reset_overloads()
+            for result in {**before, args: native}.values():
+                own.add_overload(result)
+            self.on_baseline.discard(args)
+        return True
 
     def save_overload(self, sig: Any, data: Any) -> None:
         key = self._whole_key(sig)
@@ -272,10 +316,12 @@ class Program(_Cache):  # type: ignore[misc]
         found = None if key is None else self._load_inner(key)
         if found is not None:
             return found
-        flags = compiler.Flags()
+        flags: Any = compiler.Flags()
         own.targetdescr.options.parse_as_flags(flags, own.targetoptions)
         flags.no_cpython_wrapper = True
         details = {"dispatcher": own, "args": args, "return_type": None}
+        if key is not None:
+            number_next_function(key)
         with own._compiling_counter, event.trigger_event("numba:compile", data=details):
             result = compiler.compile_extra(
                 own.typingctx, own.targetctx, own.py_func, args=args, return_type=None,
@@ -327,7 +373,7 @@ class Program(_Cache):  # type: ignore[misc]
                     self._inner[args] = self._compile_inner(args)
         name = own.py_func.__name__
         signatures = [each.signature for each in self._inner.values()]
-        template = typing.make_concrete_template(f"CallTemplate({name})", name, signatures)
+        template = make_concrete_template(f"CallTemplate({name})", name, signatures)
         return template, pysig, args, {}
 
     def get_overload(self, sig: Any) -> Any:
@@ -349,7 +395,8 @@ def compile_program(
     function: Callable[..., Any], identity: str | None, flags: dict[str, Any]
 ) -> Any:
     """Compile a function; ``identity`` names it in every process, if it may be kept on disk."""
-    compiled = numba.njit(**flags, no_cfunc_wrapper=True, pipeline_class=_WholeCompiler)(function)
+    options: dict[str, Any] = {**flags, "no_cfunc_wrapper": True, "pipeline_class": _WholeCompiler}
+    compiled = numba.njit(**options)(function)
     if isinstance(compiled, numba.core.dispatcher.Dispatcher):  # not with NUMBA_DISABLE_JIT
         Program(compiled, identity)
     return compiled

@@ -1,0 +1,137 @@
+"""The command that compiles ahead."""
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.cli.terminal import ERR, Json, print_json, progress_bar, say
+from keyhole.errors import check_integer
+from keyhole.kernels.code_cache import code_folder
+from keyhole.lab.warming import Case, cases, first_accepted
+from keyhole.rankers import RANKERS, FixedListRanker
+from keyhole.threads import n_cores
+
+_CASES_OF_A_PROCESS = 12
+"""Memory of a process grows with the code it has loaded."""
+
+
+def warm_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="Rankers of 'keyhole list rankers'; all of them if none is named."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Processes that compile; by default one for each core.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option(help="Show no progress bar.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compile ahead, so that nothing waits for it later.
+
+    Each ranker is compiled for the games that are usual for it, round by round, and for the
+    service; the code is kept on disk, and whatever is there already is not compiled again. All
+    rankers take some minutes of all cores, one takes some seconds.
+
+        keyhole warm
+
+        keyhole warm keystone recall
+    """
+    with one_sentence():
+        began, found = time.perf_counter(), _all_cases(names or [])
+        n_jobs = check_integer(n_cores() if jobs is None else jobs, "--jobs", at_least=1)
+        n_before = _n_files()
+        failed = []
+        with progress_bar("compiling", len(found), quiet or as_json, "cases") as advance:
+            for name, error in _run(found, n_jobs):
+                advance(1)
+                if error is not None:
+                    failed.append(f"{name}: {error}")
+        report = {
+            "cases": len(found),
+            "failed": failed,
+            "new_files": _n_files() - n_before,
+            "folder": None if code_folder() is None else str(code_folder()),
+            "seconds": round(time.perf_counter() - began, 3),
+        }
+        if as_json:
+            print_json(report)
+        else:
+            _print(report)
+    if failed:
+        raise typer.Exit(ExitCode.FAULT)
+
+
+def _print(report: dict[str, Any]) -> None:
+    for line in report["failed"]:
+        say(f"Not compiled: {line}", console=ERR)
+    say(
+        f"{report['cases']} cases in {report['seconds']:.0f} s: {report['new_files']} new files of "
+        f"compiled code in {report['folder']}."
+    )
+
+
+def _n_files() -> int:
+    folder = code_folder()
+    return 0 if folder is None else sum(1 for _ in folder.glob("*.code"))
+
+
+def _all_cases(names: list[str]) -> list[Case]:
+    """Return the cases of the library, and what the service calls of each ranker."""
+    found = cases(names)
+    with suppress(ModuleNotFoundError):  # the packages of the service are an extra
+        from keyhole.service.specs import warm_up  # noqa: F401, PLC0415
+
+        found += [(f"{name}, in the service", partial(_serve, name)) for name in names or RANKERS]
+    return found
+
+
+def _serve(name: str) -> None:
+    """Call what the service calls of a ranker."""
+    from keyhole.service.commands import RankerRequest  # noqa: PLC0415
+    from keyhole.service.specs import config_of, warm_up  # noqa: PLC0415
+
+    is_fixed = issubclass(RANKERS[name], FixedListRanker)
+    kind: dict[str, Any] = {"items": ["a", "b", "c", "d"]} if is_fixed else {"n_features": 3}
+    settings = {"ranking": [0, 1, 2, 3]} if name == "fixed" else {}
+
+    def config(measure: str) -> Any:
+        request = RankerRequest(
+            **kind, ranker=name, settings=settings, measure=measure, accept_linear_regret=True
+        )
+        return config_of(request, "warm", b"")
+
+    warm_up(config(first_accepted(config)))
+
+
+def _outcome(name: str, call: Callable[[], Any]) -> tuple[str, str | None]:
+    try:
+        call()
+    except Exception as error:
+        return name, f"{type(error).__name__}: {error}"
+    return name, None
+
+
+def _run(found: list[Case], n_jobs: int) -> Iterator[tuple[str, str | None]]:
+    """Yield each case that is done, and what went wrong with it, as they end."""
+    if n_jobs == 1:
+        yield from (_outcome(*case) for case in found)
+        return
+    # Forked processes would go on with what this one has loaded, and with its locks.
+    with ProcessPoolExecutor(
+        min(n_jobs, len(found)),
+        mp_context=multiprocessing.get_context("spawn"),
+        max_tasks_per_child=_CASES_OF_A_PROCESS,
+    ) as pool:
+        futures = {pool.submit(_outcome, *case): case[0] for case in found}
+        for future in as_completed(futures):
+            try:
+                yield future.result()
+            except Exception as error:  # its process has died
+                yield futures[future], f"{type(error).__name__}: {error}"
