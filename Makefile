@@ -6,23 +6,34 @@ VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 ECOSYSTEM_VENV ?= .venv-ecosystem
 
-.PHONY: help run play test check format bench test-ecosystem battery kills cachecases servicekills powercuts schemathesis screenshots numbers mutants fuzz docs tutorials sbom lock clean
+.PHONY: help run play test check format bench test-ecosystem battery kills cachecases servicekills powercuts schemathesis screenshots numbers mutants fuzz docs tutorials wheel sbom lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-$(VENV)/installed: pyproject.toml requirements.lock
+PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Keyhole needs Python 3.11 or newer: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+
+# What the service and the commands need, without the packages of tests, docs and peers. Python compiles
+# of it what is imported, which is a fraction.
+$(VENV)/running: pyproject.toml requirements.lock | $(VENV)/bin/python
+	$(PIP_INSTALL) --no-compile --require-hashes -r requirements.lock
+	$(PIP_INSTALL) --no-compile --no-deps --no-build-isolation -e .
 	touch $@
 
-run: $(VENV)/installed ## Start the service with a demonstration, and print the address of a page on which it learns
+$(VENV)/installed: pyproject.toml requirements-dev.lock | $(VENV)/bin/python
+	$(PIP_INSTALL) --require-hashes -r requirements-dev.lock
+	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	touch $(VENV)/running $@
+
+run: $(VENV)/running ## Start the service with a demonstration, and print the address of a page on which it learns
 	@mkdir -p out
 	$(BIN)/keyhole serve --demo --db out/keyhole.db
 
-play: $(VENV)/installed ## Play the thesis's game; figure and results go to out/
+play: $(VENV)/running ## Play the thesis's game; figure and results go to out/
 	$(BIN)/keyhole play --ranker keystone --items 20 --rounds 10000 --top 1 --measure DCG --world flips \
 		--runs 10 --seed 0 --against rtopk --against ftpl --against random --out out
 
@@ -89,12 +100,17 @@ docs: $(VENV)/installed ## The site, into out/site: open out/site/index.html; a 
 tutorials: $(VENV)/installed ## The six tutorials word for word, in a new environment with the built wheel (minutes)
 	$(BIN)/python -m bench.site.tutorials
 
+wheel: $(VENV)/installed ## A wheel with compiled code for a baseline processor, into dist/ (minutes); WHEEL=--plain: without code
+	$(BIN)/python -m bench.wheel $(WHEEL)
+
 sbom: $(VENV)/installed ## What is installed, as a CycloneDX bill of materials in out/, and docs/licences.md
 	$(BIN)/python -m bench.sbom
 
 lock: $(VENV)/installed ## Pin the newest versions of all dependencies, with their hashes
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --group lock pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra dev --group lock pyproject.toml -o requirements-dev.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra cli --extra figures --extra service --group lock \
+		-c requirements-dev.lock pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra cli --extra figures --extra logs --extra oracle --extra ads \
 		--group lock pyproject.toml tests/ecosystem/requirements.in -o tests/ecosystem/requirements.lock
 

@@ -131,7 +131,7 @@ def licences_page(lock: Sequence[Pin]) -> str:
         "# Licences of what Keyhole is developed and run with",
         "",
         "Keyhole itself is under the Apache License 2.0. This page lists every package of",
-        "`requirements.lock` with the licence that it states; `make sbom` writes it again, and a",
+        "`requirements-dev.lock` with the licence it states; `make sbom` writes it again, and a",
         "test compares it with the lock. NumPy and Numba (with llvmlite) are all that the core",
         "needs; the others come with the extras and with the tools of development.",
         "",
@@ -149,7 +149,7 @@ def _cell(text: str) -> str:
 def main() -> int:
     from keyhole.version import __version__
 
-    lock = list(pins((ROOT / "requirements.lock").read_text()))
+    lock = list(pins((ROOT / "requirements-dev.lock").read_text()))
     out = ROOT / "out" / "sbom.json"
     out.parent.mkdir(exist_ok=True)
     out.write_text(json.dumps(bill(lock, __version__), indent=2) + "\n")

@@ -2,14 +2,11 @@
 
 import argparse
 import os
-import platform
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
-
-from keyhole.kernels.shipped import BASELINES
 
 ROOT = Path(__file__).parents[1]
 LARGEST = 60 * 2**20
@@ -18,13 +15,9 @@ LARGEST = 60 * 2**20
 
 def compile_all(folder: Path, rankers: list[str]) -> None:
     """Fill a folder with code for the baseline."""
-    baseline = BASELINES.get(platform.machine())
-    if baseline is None:
-        sys.exit(f"No baseline is known for {platform.machine()}: --plain leaves the code out.")
-    print(f"Compiling for {baseline.cpu} …", flush=True)
     subprocess.run(
-        [sys.executable, "-m", "keyhole", "warm", *rankers],
-        env={**os.environ, **baseline.environment, "NUMBA_CACHE_DIR": str(folder)},
+        [sys.executable, "-m", "keyhole", "warm", "--baseline", *rankers],
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder)},
         check=True,
     )
 

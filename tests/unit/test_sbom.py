@@ -9,7 +9,8 @@ import pytest
 from bench.sbom import bill, installed, licence_of, licences_page, pins
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "requirements.lock").read_text()
+TEXT = (ROOT / "requirements-dev.lock").read_text()
+RUNNING = (ROOT / "requirements.lock").read_text()
 LOCK = list(pins(TEXT))
 
 
@@ -23,7 +24,20 @@ def test_every_package_of_the_lock_has_hashes_and_no_host_is_named():
 def test_the_makefile_installs_with_hashes_and_locks_with_them():
     makefile = (ROOT / "Makefile").read_text()
     assert "--require-hashes -r requirements.lock" in makefile
+    assert "--require-hashes -r requirements-dev.lock" in makefile
     assert "--generate-hashes" in makefile
+
+
+def test_what_runs_is_a_part_of_what_is_developed_with_and_has_no_heavy_package():
+    running = {(pin.name, pin.version, pin.where): pin.hashes for pin in pins(RUNNING)}
+    known = {(pin.name, pin.version): pin.hashes for pin in LOCK}
+    for (name, version, _), hashes in running.items():
+        assert hashes == known[name, version]
+    assert "://" not in RUNNING
+    assert len(running) < len(LOCK) / 2
+    names = {name for name, _, _ in running}
+    assert {"numba", "starlette", "matplotlib", "hatchling"} <= names
+    assert not names & {"pytest", "sphinx", "playwright", "ranx", "pandas", "scikit-learn"}
 
 
 def test_a_pin_is_read_whole():

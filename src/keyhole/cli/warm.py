@@ -1,6 +1,8 @@
 """The command that compiles ahead."""
 
 import multiprocessing
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -14,6 +16,7 @@ from keyhole.cli.endings import ExitCode, one_sentence
 from keyhole.cli.terminal import ERR, Json, print_json, progress_bar, say
 from keyhole.errors import check_integer
 from keyhole.kernels.code_cache import code_folder
+from keyhole.kernels.shipped import baseline_of_this_machine
 from keyhole.lab.warming import Case, cases, first_accepted
 from keyhole.rankers import RANKERS, FixedListRanker
 from keyhole.threads import n_cores
@@ -30,6 +33,10 @@ def warm_command(
     jobs: Annotated[
         int | None, typer.Option(help="Processes that compile; by default one for each core.")
     ] = None,
+    baseline: Annotated[
+        bool,
+        typer.Option(help="Compile for every processor of the last ten years, not for this one."),
+    ] = False,
     quiet: Annotated[bool, typer.Option(help="Show no progress bar.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -46,10 +53,12 @@ def warm_command(
     with one_sentence():
         began, found = time.perf_counter(), _all_cases(names or [])
         n_jobs = check_integer(n_cores() if jobs is None else jobs, "--jobs", at_least=1)
+        if baseline:
+            os.environ.update(baseline_of_this_machine().environment)  # of the processes below
         n_before = _n_files()
         failed = []
         with progress_bar("compiling", len(found), quiet or as_json, "cases") as advance:
-            for name, error in _run(found, n_jobs):
+            for name, error in _run(found, n_jobs, alone=n_jobs == 1 and not baseline):
                 advance(1)
                 if error is not None:
                     failed.append(f"{name}: {error}")
@@ -110,6 +119,18 @@ def _serve(name: str) -> None:
     warm_up(config(first_accepted(config)))
 
 
+def _end_with_the_parent() -> None:
+    """Let a process end when the command was killed: nobody waits for what it compiles."""
+
+    def watch() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _outcome(name: str, call: Callable[[], Any]) -> tuple[str, str | None]:
     try:
         call()
@@ -118,20 +139,24 @@ def _outcome(name: str, call: Callable[[], Any]) -> tuple[str, str | None]:
     return name, None
 
 
-def _run(found: list[Case], n_jobs: int) -> Iterator[tuple[str, str | None]]:
+def _run(found: list[Case], n_jobs: int, *, alone: bool) -> Iterator[tuple[str, str | None]]:
     """Yield each case that is done, and what went wrong with it, as they end."""
-    if n_jobs == 1:
+    if alone:
         yield from (_outcome(*case) for case in found)
         return
-    # Forked processes would go on with what this one has loaded, and with its locks.
-    with ProcessPoolExecutor(
-        min(n_jobs, len(found)),
-        mp_context=multiprocessing.get_context("spawn"),
-        max_tasks_per_child=_CASES_OF_A_PROCESS,
-    ) as pool:
-        futures = {pool.submit(_outcome, *case): case[0] for case in found}
-        for future in as_completed(futures):
-            try:
-                yield future.result()
-            except Exception as error:  # its process has died
-                yield futures[future], f"{type(error).__name__}: {error}"
+    # Forked processes would go on with what this one has loaded, and with its locks. New ones for
+    # every few cases: executors that replace their processes themselves can stop for good.
+    several = n_jobs * _CASES_OF_A_PROCESS
+    for begin in range(0, len(found), several):
+        some = found[begin : begin + several]
+        with ProcessPoolExecutor(
+            min(n_jobs, len(some)),
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_end_with_the_parent,
+        ) as pool:
+            futures = {pool.submit(_outcome, *case): case[0] for case in some}
+            for future in as_completed(futures):
+                try:
+                    yield future.result()
+                except Exception as error:  # its process has died
+                    yield futures[future], f"{type(error).__name__}: {error}"

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 from numba.core import config as numba_config
 
+from keyhole.errors import InvalidInput
+
 config: Any = numba_config  # its settings are set when it is imported
 
 ARCHIVE = Path(__file__).with_name("shipped.zip")
@@ -41,6 +43,14 @@ BASELINES = {
     ),
     "aarch64": Baseline("generic", ("neon",)),
 }  # fmt: skip
+
+
+def baseline_of_this_machine() -> Baseline:
+    """Return the baseline that code for machines of this kind is compiled for, or raise."""
+    machine = platform.machine()
+    if machine not in BASELINES:
+        raise InvalidInput(f"A baseline is known for {', '.join(BASELINES)}, not for {machine}.")
+    return BASELINES[machine]
 
 
 def host_features() -> dict[str, bool]:
