@@ -247,6 +247,7 @@ class Program(_Cache):  # type: ignore[misc]
             key = self._whole_key(sig)
             if key is None or tuple(args) in self._dispatcher.overloads or has_code(key):
                 return self._compile(sig)
+            check_may_compile(self._dispatcher.py_func.__qualname__)  # before waiting for others
             with LOCKS.held(key):
                 return self._compile(sig)
 
