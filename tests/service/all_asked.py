@@ -36,7 +36,8 @@ def request_of(kind):
     else:
         asked["items"] = ITEMS
     learner = learner_of(config_of(RankerRequest(**asked), kind, b"secret"))
-    return {**asked, "k": max(learner.depth, 1)}  # some learn from whole lists alone
+    k = min(max(learner.depth, 1), learner.n_items)  # some learn from whole lists alone
+    return {**asked, "k": k}
 
 
 def batch(service, kind, shown):

@@ -394,6 +394,8 @@ def test_others_hardly_notice_that_code_is_compiled(tmp_path):
     """In small, on a machine that does other things too; ``bench.preparing`` measures it."""
     with Service(tmp_path) as service:
         times = measure(service, "random", "epsilon-greedy", 3.0)
+    log = [json.loads(line) for line in (tmp_path / "service.log").read_text().splitlines()]
+    assert [line.get("source") for line in log] == 2 * [None, "compiled"]
     assert times.put < 2.0
     assert len(times.during) > 200, "It was ready before anything could be seen."
     before, during = (percentile(each, 0.99) for each in (times.before, times.during))

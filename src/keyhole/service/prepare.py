@@ -19,7 +19,7 @@ from keyhole.service.events import Config
 from keyhole.service.specs import config_of
 from keyhole.service.warming import warm_up
 
-NICENESS = 10
+NICENESS = 19
 _DEFAULTS: tuple[dict[str, Any], ...] = (
     {"items": ["tea", "coffee", "milk"]},
     {"n_features": 2, "max_items": 2},
@@ -42,9 +42,12 @@ def carry_out(order: Order) -> None:
         warm_up(order.config)
 
 
-def _end_with(stream: Any) -> None:
-    """End this process once a stream ends, whatever it is doing."""
-    while stream.read(1):
+def _end_with(number: int) -> None:
+    """End this process once what it reads from ends, whatever it is doing.
+
+    It reads beside Python's own streams, which must not be in use when the process ends by itself.
+    """
+    while os.read(number, 1):
         pass
     os._exit(1)
 
@@ -58,7 +61,7 @@ def main(arguments: list[str]) -> None:
     with suppress(OSError):  # where it may not, it competes with the service as others do
         os.nice(NICENESS)
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
-    threading.Thread(target=_end_with, args=(sys.stdin.buffer,), daemon=True).start()
+    threading.Thread(target=_end_with, args=(sys.stdin.fileno(),), daemon=True).start()
     carry_out(order)
 
 
