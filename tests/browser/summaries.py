@@ -36,6 +36,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "sha256": "9f2c" * 16,
         "simulation": True,
         "verdict": None,
+        "code": {"state": "ready", "seconds": 0.0},
         "items": [*items, {"name": MARKUP, **unseen}],
         "shows": [ITEMS[0], ITEMS[2], ITEMS[1], *ITEMS[3:]],
         "best": list(ITEMS),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _WAIT_SECONDS = 5.0
 _APPRENTICE_SHARE = 0.2
+_READY_WITHIN = 3600.0
+"""Seconds to wait for code to be compiled: whoever looks at the page sees that it is."""
 _A_MOMENT = 0.2
 """Seconds between two looks whether to stop, or whether the service is there."""
 
@@ -118,7 +120,7 @@ async def play_demo(
 
 
 async def _rankers_once_it_is_there(client: "AsyncClient") -> list["RankerInfo"]:
-    """Return the rankers of a service that may still be compiling, which can take a minute."""
+    """Return the rankers of a service that may still be reading its log."""
     while True:
         try:
             return await client.rankers()
@@ -130,6 +132,6 @@ async def _play(client: "AsyncClient", demo: Demonstration) -> None:
     share = _APPRENTICE_SHARE if demo.mode == "apprentice" else None
     info = await client.put_ranker(
         demo.name, items=list(demo.chances), k=1, mode=demo.mode, apprentice_share=share,
-        wait_seconds=_WAIT_SECONDS, simulation=True, seed=0,
+        wait_seconds=_WAIT_SECONDS, simulation=True, seed=0, ready_within=_READY_WITHIN,
     )  # fmt: skip
     await Visits(client, info, demo.names, demo.crowd).play(demo.rounds, rate=demo.rate)

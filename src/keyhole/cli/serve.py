@@ -55,6 +55,7 @@ def _serve(flags: Mapping[str, object], config: Path | None, *, demo: bool) -> N
         from keyhole.service.http.app import build_later
         from keyhole.service.http.server import Server, address_of, bound_socket
         from keyhole.service.logs import configure_logs
+        from keyhole.service.preparing import Preparer
         from keyhole.service.settings import load_settings
         from keyhole.service.starting import check_lock, opener
         from keyhole.service.store import open_store
@@ -68,7 +69,8 @@ def _serve(flags: Mapping[str, object], config: Path | None, *, demo: bool) -> N
     try:
         check_lock(settings, store)
         listening = bound_socket(settings)
-        application = build_later(opener(settings, store), settings)
+        preparer = Preparer()
+        application = build_later(opener(settings, store, preparer), settings, preparer)
         address = address_of(listening)
         say(f"Keyhole is at {address} and keeps its log in {settings.db}; Ctrl+C stops it.")
         sys.stdout.flush()

@@ -95,7 +95,7 @@ def _all_cases(names: list[str]) -> list[Case]:
     """Return the cases of the library, and what the service calls of each ranker."""
     found = cases(names)
     with suppress(ModuleNotFoundError):  # the packages of the service are an extra
-        from keyhole.service.specs import warm_up  # noqa: F401, PLC0415
+        from keyhole.service.warming import warm_up  # noqa: F401, PLC0415
 
         found += [(f"{name}, in the service", partial(_serve, name)) for name in names or RANKERS]
     return found
@@ -104,7 +104,8 @@ def _all_cases(names: list[str]) -> list[Case]:
 def _serve(name: str) -> None:
     """Call what the service calls of a ranker."""
     from keyhole.service.commands import RankerRequest  # noqa: PLC0415
-    from keyhole.service.specs import config_of, warm_up  # noqa: PLC0415
+    from keyhole.service.specs import config_of  # noqa: PLC0415
+    from keyhole.service.warming import warm_up  # noqa: PLC0415
 
     is_fixed = issubclass(RANKERS[name], FixedListRanker)
     kind: dict[str, Any] = {"items": ["a", "b", "c", "d"]} if is_fixed else {"n_features": 3}

@@ -17,6 +17,7 @@ try:
         ServiceError,
     )
     from keyhole.client.replies import (
+        Code,
         Evaluation,
         FeedbackResult,
         LineResult,
@@ -33,6 +34,7 @@ except ModuleNotFoundError as error:
 __all__ = [
     "AsyncClient",
     "Client",
+    "Code",
     "Conflict",
     "Evaluation",
     "FeedbackResult",

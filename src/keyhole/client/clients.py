@@ -92,8 +92,8 @@ class Client:
     key
         An access key, where the service asks for one.
     timeout
-        Seconds after which a request is given up; one that creates a ranker, whose kernels may have
-        to be compiled, after two minutes.
+        Seconds after which a request is given up; one that creates a ranker, about which an oracle
+        may have to be asked, after two minutes.
     retries
         How often a request is made again while nobody answers or the service is busy, with pauses
         that double, and no earlier than it asks for.

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+import msgspec
 from numpy.typing import ArrayLike
 
 from keyhole.client.errors import ServiceAway, ServiceError
@@ -28,14 +29,16 @@ from keyhole.client.requests import (
     rank_fields,
 )
 from keyhole.client.talk import Answer, Call, Pause, Talk, ask, error_from, read
-from keyhole.errors import InvalidInput, check_integer
+from keyhole.errors import InvalidInput, check_integer, check_number
 
 MOST_LINES = 1_000
 """Lines of feedback that the service takes at once."""
 _PAGE = 1_000
 _POLL_SECONDS = 0.2
-_COMPILING_SECONDS = 120.0
-"""How long the first ranker of its kind may take: its kernels are compiled."""
+_JUDGING_SECONDS = 120.0
+"""How long it may take to be told whether a measure can be learnt."""
+READY_SECONDS = 120.0
+"""How long the first ranker of its kind is waited for: its code is compiled."""
 
 
 class Core:
@@ -76,8 +79,12 @@ class Core:
         accept_linear_regret: bool | None = None,
         seed: int | None = None,
         if_match: int | None = None,
+        ready_within: float = READY_SECONDS,
     ) -> Talk[RankerInfo]:
         """Create a ranker, or change it: everything that is not given has its default.
+
+        The service has to compile the code of the first ranker of its kind, which takes seconds;
+        this waits for it.
 
         Parameters
         ----------
@@ -100,7 +107,12 @@ class Core:
             Go on even where the measure cannot be learnt from this feedback.
         if_match
             The version that was read: a ranker that has changed since is left as it is.
+        ready_within
+            Seconds to wait until the ranker can be asked for lists;
+            :class:`~keyhole.client.ServiceAway` is raised after them, and the ranker is there all
+            the same. 0 does not wait: ``code`` of the result tells how far it is.
         """
+        check_number(ready_within, "`ready_within`", at_least=0.0, at_most=86_400.0)
         fields = {
             "items": names_of(items, "items"), "n_features": n_features, "max_items": max_items,
             "ranker": ranker, "settings": settings, "measure": measure, "k": k,
@@ -111,9 +123,30 @@ class Core:
         headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
         path = path_of("rankers", name)
         answer = yield from self._ask(
-            Call("PUT", path, body_of(fields), headers, seconds=_COMPILING_SECONDS)
+            Call("PUT", path, body_of(fields), headers, seconds=_JUDGING_SECONDS)
         )
-        return read(answer, RankerInfo)
+        info = read(answer, RankerInfo)
+        waited = 0.0
+        while info.code.state == "preparing" and ready_within:
+            if waited >= ready_within:
+                raise ServiceAway(
+                    f"Ranker {name!r} was created, but its code is not ready after "
+                    f"{ready_within:g} s: ask for lists later, or let `ready_within` be more.",
+                    status=503,
+                    type="urn:keyhole:problem:preparing",
+                )
+            pause = min(_POLL_SECONDS, ready_within - waited)
+            yield Pause(pause)
+            waited += pause
+            later = read((yield from self._ask(Call("GET", path))), RankerInfo)
+            info = msgspec.structs.replace(info, code=later.code)
+        if info.code.state == "failed" and ready_within:
+            raise ServiceError(
+                f"Ranker {name!r} was created, but its code could not be prepared: the log of the "
+                f"service says why.",
+                status=answer.status,
+            )
+        return info
 
     def rank(
         self,

@@ -81,10 +81,21 @@ class RankerPage(msgspec.Struct, frozen=True):
     rankers: list["RankerInfo"]
 
 
+class Code(msgspec.Struct, frozen=True):
+    """Whether the compiled code of a ranker is there, and how long it has taken.
+
+    ``state`` is ``preparing``, ``ready`` or ``failed``; a service that does not tell is ready.
+    """
+
+    state: str = "ready"
+    seconds: float = 0.0
+
+
 class RankerInfo(msgspec.Struct, frozen=True):
     """A ranker as it is configured, and how far it has come.
 
-    ``version`` is what ``if_match`` of a later change takes.
+    ``version`` is what ``if_match`` of a later change takes; ``code`` tells whether it can be asked
+    for lists.
     """
 
     name: str
@@ -96,6 +107,7 @@ class RankerInfo(msgspec.Struct, frozen=True):
     waiting: int = 0
     verdict: dict[str, Any] | None = None
     created: bool = False
+    code: Code = Code()
 
 
 class State(msgspec.Struct, frozen=True):

@@ -104,7 +104,7 @@ def compiler_stamp() -> str:
     settings = ("OPT", "BOUNDSCHECK", "LOOP_VECTORIZE", "SLP_VECTORIZE", "ENABLE_AVX")
     chosen = [str(getattr(config, name, None)) for name in settings]
     versions = [sys.implementation.cache_tag, numba.__version__, llvmlite.__version__]
-    own = ("code_cache", "compiled", "stamps", "whole_program")
+    own = ("code_cache", "stamps", "whole_program")
     sources = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in own]
     return hashlib.sha256(repr((versions, chosen, sources)).encode()).hexdigest()
 

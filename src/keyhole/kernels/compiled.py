@@ -103,6 +103,7 @@ def function_of(identity: str) -> Any:
         while tokens[place] != ")":
             part, place = parse(place)
             parts.append(part)
-        return assemble(function, *parts, inline=inline), place + 1
+        how = {"inline": True} if inline else {}  # as who assembled it first wrote it
+        return assemble(function, *parts, **how), place + 1
 
     return parse(0)[0]

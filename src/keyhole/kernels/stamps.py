@@ -25,7 +25,7 @@ class Unstampable(Exception):
     """Something a function reads that may change without a trace."""
 
 
-def stamp_of(function: FunctionType, options: Any = None) -> str | None:
+def stamp_of(function: Any, options: Any = None) -> str | None:
     """Return the digest of a function, or None if it reads what no digest can tell apart."""
     digest = hashlib.sha256(repr(sorted((options or {}).items(), key=str)).encode())
     try:

@@ -268,6 +268,7 @@ class Program(_Cache):
             baseline = self._baseline_key(key)
             if has_code(key) or (baseline is not None and has_code(baseline)):
                 return self._compile(sig)
+            check_may_compile(self._dispatcher.py_func.__qualname__)  # before waiting for others
             with LOCKS.held(key):
                 return self._compile(sig)
 

@@ -148,6 +148,18 @@ class FeedbackReply(msgspec.Struct, frozen=True):
     created: bool = True
 
 
+class CodeReply(msgspec.Struct, frozen=True):
+    """Whether the compiled code of a ranker is there, which its lists and its learning need.
+
+    The first ranker of its kind has to wait for it: `preparing` is answered with 503 until it is
+    `ready`. Where it `failed`, which the log of the service tells of, requests are tried anyway.
+    """
+
+    state: Literal["preparing", "ready", "failed"] = "ready"
+    seconds: float = 0.0
+    """How long preparing it has taken until now, or until it was done."""
+
+
 class RankerReply(msgspec.Struct, frozen=True):
     """A ranker as it is configured, and how far it has come."""
 
@@ -161,6 +173,7 @@ class RankerReply(msgspec.Struct, frozen=True):
     waiting: int
     verdict: dict[str, Any] | None = None
     created: bool = False
+    code: CodeReply = CodeReply()
 
 
 class StateReply(msgspec.Struct, frozen=True):

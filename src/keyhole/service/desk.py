@@ -23,8 +23,10 @@ from keyhole.service.errors import StoreError, StoreFailed, StoreFull
 from keyhole.service.events import Event, Snapshot
 from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger
-from keyhole.service.specs import check_learnable, config_of, warm_up
+from keyhole.service.preparing import Preparer
+from keyhole.service.specs import check_learnable, config_of
 from keyhole.service.store.base import Store
+from keyhole.service.warming import warm_up
 
 MOST_IN_A_GROUP = 256
 """Commands that are committed together."""
@@ -76,6 +78,9 @@ class Desk:
     clock
         Seconds that only ever go forward: how long feedback is waited for is measured by it, never
         by the wall clock, which people set.
+    preparer
+        Has other processes compile what new rankers need; without one, whoever creates a ranker
+        waits until it is compiled in a thread, and others may wait with them.
     """
 
     def __init__(
@@ -86,8 +91,10 @@ class Desk:
         clock: Callable[[], float] = time.monotonic,
         snapshot_every: int = SNAPSHOT_EVERY,
         most_waiting: int = MOST_WAITING,
+        preparer: Preparer | None = None,
     ) -> None:
         self.store = store
+        self._preparer = preparer
         self.engine = Engine(store)
         self.is_ready = True
         self.on_commit: Callable[[list[Event], float], None] | None = None
@@ -108,6 +115,7 @@ class Desk:
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._start_waits()
+        self._remember_preparations()
 
     # ------------------------------------------------------------------- for callers
 
@@ -134,10 +142,16 @@ class Desk:
     async def submit(self, command: Command) -> Any:
         """Return the reply to a command, after the commit of what it led to."""
         if isinstance(command, Configure) and command.judged is None:
-            command = await asyncio.to_thread(self._prepared, command)
+            command = await self._judged(command)
         future = asyncio.get_running_loop().create_future()
         self.put(command, future)
-        return await future
+        reply = await future
+        if isinstance(command, Configure) and reply.created:
+            live = self.engine.ranker(command.ranker)
+            if self._preparer is not None and live.preparation is not None:
+                await self._preparer.look(live.preparation)
+                return msgspec.structs.replace(reply, code=live.preparation.reply())
+        return reply
 
     def put(self, command: Command, reply: Reply) -> None:
         """Take a command that needs no preparation; it is replied to after its commit."""
@@ -149,11 +163,20 @@ class Desk:
         else:
             self._wake.set()
 
-    def _prepared(self, command: Configure) -> Configure:
-        """Ask the oracle, and compile: both can take seconds, in which others must be served."""
-        judged = Judged(check_learnable(command.request))
+    async def _judged(self, command: Configure) -> Configure:
+        """Ask the oracle, which can take seconds, in which others must be served.
+
+        What is needed to make the ranker is there afterwards; what it needs to rank and to learn
+        may be prepared once it exists.
+        """
+        judged = Judged(await asyncio.to_thread(check_learnable, command.request))
         if command.ranker not in self.engine.rankers:
-            warm_up(config_of(command.request, command.ranker, self.engine.secret))
+            request, secret = command.request, self.engine.secret
+            if self._preparer is None:
+                config = config_of(request, command.ranker, secret)
+                await asyncio.to_thread(warm_up, config)
+            else:
+                await self._preparer.make(request, command.ranker, secret)
         return msgspec.structs.replace(command, judged=judged)
 
     async def subscribe(self, ranker: str) -> AsyncIterator[dict[str, Any]]:
@@ -286,12 +309,23 @@ class Desk:
             live = self.engine.rankers[event.ranker]
             if event.kind == "rank":
                 live.waiting[event.seq].since = moment
+            elif event.kind == "config" and event.seq == live.version == 1:
+                self._prepare(live)
             elif event.kind == "activate":
                 waited = live.waiting[live.seq_of[str(event.key)]]
                 waited.since, waited.restarted = moment, True
         for ranker in {event.ranker for event, _ in made}:
-            for changed in self._watchers.get(ranker, ()):
-                changed.set()
+            self._tell_watchers(ranker)
+
+    def _prepare(self, live: LiveRanker) -> None:
+        """Begin to prepare the code of a ranker that was created just now."""
+        if self._preparer is not None:
+            tell = partial(self._tell_watchers, live.name)
+            live.preparation = self._preparer.begin(live.name, live.config, tell)
+
+    def _tell_watchers(self, ranker: str) -> None:
+        for changed in self._watchers.get(ranker, ()):
+            changed.set()
 
     # ------------------------------------------------------------------- after a failure
 
@@ -313,9 +347,16 @@ class Desk:
             else:
                 self._snapshot_at = self._seqs()
                 self._start_waits()
+                self._remember_preparations()
                 self.is_ready = True
                 logger().info("The log was read again.", rankers=len(self.engine.rankers))
                 return
+
+    def _remember_preparations(self) -> None:
+        """Tell rankers that were read from the log how far their code is."""
+        known = {} if self._preparer is None else self._preparer.known
+        for name, live in self.engine.rankers.items():
+            live.preparation = known.get(name)
 
     def _read_again(self) -> None:
         with suppress(StoreError):

@@ -19,7 +19,7 @@ from keyhole.service.commands import (
     Rank,
     RankerReply,
 )
-from keyhole.service.errors import Conflict, NotFound, StaleVersion, StoreDamaged
+from keyhole.service.errors import Conflict, NotFound, Preparing, StaleVersion, StoreDamaged
 from keyhole.service.events import (
     FIRST_LINK,
     Activated,
@@ -96,6 +96,16 @@ class Engine:
         live = self.rankers.get(name)
         if live is None:
             raise NotFound(f"There is no ranker {shown(name)}.")
+        return live
+
+    def usable(self, name: str) -> LiveRanker:
+        """Return a ranker by its name, or raise where there is none or its code is not there."""
+        live = self.ranker(name)
+        if live.is_preparing and live.preparation is not None:
+            raise Preparing(
+                f"The code of ranker {shown(name)} has been prepared for "
+                f"{live.preparation.seconds:.0f} s: come again in a moment."
+            )
         return live
 
     def decide(self, command: Command, at: int) -> Decision | None:
@@ -215,7 +225,7 @@ class Engine:
         return made, reply
 
     def _rank(self, command: Rank, at: int) -> Decided:
-        live = self.ranker(command.ranker)
+        live = self.usable(command.ranker)
         before = repeated(live, command)
         if before is not None:
             return None, lambda: rank_reply(live, before, body_of(before))
@@ -224,7 +234,7 @@ class Engine:
         return made, lambda: rank_reply(live, made[0], ranked)
 
     def _feedback(self, command: GiveFeedback, at: int) -> Decided:
-        live, request = self.ranker(command.ranker), command.request
+        live, request = self.usable(command.ranker), command.request
         seq = live.seq_of.get(command.event_id)
         if seq is not None:
             ranked = live.ranked(seq, live.waiting[seq])

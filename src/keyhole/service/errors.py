@@ -30,6 +30,10 @@ class NotLearnable(KeyholeError):
         self.verdict = verdict
 
 
+class Preparing(KeyholeError):
+    """A ranker whose code is still being compiled."""
+
+
 class StoreError(KeyholeError):
     """A log that cannot be written or read."""
 

@@ -39,7 +39,8 @@ def learn_together(learner: Ranker, lessons: list[Lesson]) -> bool:
     for row, lesson in enumerate(lessons):
         values[row, : lesson.ranked.k] = by_own_order(lesson.ranked, lesson.relevance)
     ranked = [lesson.ranked for lesson in lessons]
-    notes = np.frombuffer(b"".join(one.note for one in ranked), "<f8")
+    # Of a bytearray, which can be written to: for other arrays kernels would be compiled anew.
+    notes = np.frombuffer(bytearray().join(one.note for one in ranked), "<f8")
     done = learn_many(
         learner,
         [one.round for one in ranked],

@@ -12,7 +12,7 @@ from keyhole.contracts import Impression, Measure, Query, Ranker
 from keyhole.errors import FloatArray, InvalidInput
 from keyhole.kernels.checking import all_finite
 from keyhole.measures import measure as named_measure
-from keyhole.service.commands import RankerReply, RankerRequest, StateReply
+from keyhole.service.commands import CodeReply, RankerReply, RankerRequest, StateReply
 from keyhole.service.errors import StoreDamaged
 from keyhole.service.events import (
     FIRST_LINK,
@@ -26,6 +26,7 @@ from keyhole.service.events import (
     body_of,
 )
 from keyhole.service.lessons import Ahead, Lesson, by_own_order, learn_together
+from keyhole.service.preparation import Preparation
 from keyhole.service.specs import has_id_column, learner_of
 from keyhole.service.store.base import Store
 from keyhole.service.tally import Tally
@@ -83,6 +84,8 @@ class LiveRanker:
         self.seq_of: dict[str, int] = {}
         """Where the rank event of a list is whose feedback is awaited."""
         self.tally = Tally()
+        self.preparation: Preparation | None = None
+        """How far its code is, where that is prepared beside requests; not part of the state."""
         self._lessons: list[Lesson] = []
         self._is_gathering = False
         self._last_shown: Ranked | None = None
@@ -268,11 +271,15 @@ class LiveRanker:
     def lesson(
         self, ranked: Ranked, relevance: tuple[float, ...]
     ) -> tuple[Impression, list[float]]:
-        """Return the learner's own impression of a list, and what was revealed of it."""
+        """Return the learner's own impression of a list, and what was revealed of it.
+
+        Its arrays can be written to, as those of a list that was ranked just now: kernels are
+        compiled for such arrays alone.
+        """
         names = self.names_of(ranked)
         features = None
         if ranked.features:
-            flat = np.frombuffer(ranked.features, dtype=f"<{ranked.dtype}")
+            flat = np.frombuffer(bytearray(ranked.features), dtype=f"<{ranked.dtype}")
             features = flat.reshape(-1, ranked.n_features)
         own = ranked.ranking if ranked.own is None else ranked.own
         impression = Impression(
@@ -281,7 +288,7 @@ class LiveRanker:
             np.array(own, dtype=np.int64),
             ranked.explored,
             np.nan if ranked.propensity is None else ranked.propensity,
-            np.frombuffer(ranked.note, dtype="<f8"),
+            np.frombuffer(bytearray(ranked.note), dtype="<f8"),
         )
         return impression, by_own_order(ranked, relevance)
 
@@ -298,6 +305,11 @@ class LiveRanker:
 
     # ------------------------------------------------------------------- what is told of it
 
+    @property
+    def is_preparing(self) -> bool:
+        """Whether its code is not there yet, so that it can neither rank nor learn."""
+        return self.preparation is not None and self.preparation.is_open
+
     def reply(self, created: bool = False) -> RankerReply:
         """Return the ranker as it is configured, and how far it has come."""
         return RankerReply(
@@ -310,6 +322,7 @@ class LiveRanker:
             waiting=len(self.waiting),
             verdict=self.config.verdict,
             created=created,
+            code=CodeReply() if self.preparation is None else self.preparation.reply(),
         )
 
     def state(self) -> StateReply:

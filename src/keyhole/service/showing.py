@@ -237,7 +237,8 @@ def _numbers(given: Packed | list[list[float]]) -> tuple[FloatArray, str]:
                 f"`b64` of features must be {n_bytes} bytes for shape {list(given.shape)} of "
                 f"{given.dtype}, got {len(raw)}."
             )
-        array = np.frombuffer(raw, dtype=f"<{given.dtype}").reshape(given.shape)
+        # Of a bytearray, which can be written to: kernels are compiled for such arrays alone.
+        array = np.frombuffer(bytearray(raw), dtype=f"<{given.dtype}").reshape(given.shape)
         dtype = given.dtype
     else:
         width = len(given[0])

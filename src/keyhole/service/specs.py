@@ -2,15 +2,12 @@
 
 import hashlib
 import hmac
-from contextlib import suppress
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from keyhole.contracts import Measure, Query, Ranker
-from keyhole.errors import InvalidInput, KeyholeError, check_choice, shown
-from keyhole.game.many import learn_many, rank_many
+from keyhole.contracts import Measure, Ranker
+from keyhole.errors import InvalidInput, check_choice, shown
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import classify
 from keyhole.rankers import RANKERS, ContextualRanker, ranker
@@ -73,34 +70,6 @@ def learner_of(config: Config) -> Ranker:
     """Return the ranker of the library that a config describes, fresh."""
     with no_new_code():
         return ranker(config.spec)
-
-
-def warm_up(config: Config) -> None:
-    """Compile, or load, what the first list of a ranker needs; nothing is kept of it."""
-    learner = learner_of(config)
-    lists: list[Query | None] = [None]
-    if config.catalogue is not None:
-        shown = rank_many(learner, 0, 2)
-        zeros = np.zeros((2, learner.n_items))
-        learn_many(
-            learner,
-            [one.round for one in shown],
-            np.array([one.ranking for one in shown]),
-            [one.explored for one in shown],
-            [one.propensity for one in shown],
-            zeros,
-            np.array([one.note for one in shown]),
-        )
-    else:
-        n_items = min(learner.n_items, 2)
-        widths = (np.float64,) if has_id_column(learner) else (np.float64, np.float32)
-        shape = (n_items, learner.n_features)
-        lists = [Query(n_items, np.zeros(shape, width)) for width in widths]
-    for query in lists:
-        impression = learner.rank(query)
-        learner.best(query)
-        with suppress(KeyholeError):
-            learner.update(impression, np.zeros(len(impression.ranking)))
 
 
 def has_id_column(learner: Ranker) -> bool:

@@ -1,12 +1,16 @@
-"""How the service comes up: the log is opened, the lock on the door checked, kernels compiled."""
+"""How the service comes up: the log is opened, the lock on the door checked, code prepared."""
 
 import gc
 from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
 
 from keyhole.errors import InvalidInput
 from keyhole.service.desk import Desk
+from keyhole.service.events import Config, body_of
+from keyhole.service.preparing import Preparer, watch_compiling
 from keyhole.service.settings import Settings
-from keyhole.service.specs import warm_up
 from keyhole.service.store import open_store
 from keyhole.service.store.base import Store
 
@@ -21,18 +25,35 @@ def check_lock(settings: Settings, store: Store) -> None:
         )
 
 
-def opener(settings: Settings, store: Store) -> Callable[[], Desk]:
-    """Return what reads the whole log and compiles what is needed first: it may take a while."""
+def opener(settings: Settings, store: Store, preparer: Preparer) -> Callable[[], Desk]:
+    """Return what prepares the code of all rankers and reads the whole log: it may take a while."""
 
     def open_desk() -> Desk:
+        preparer.prepare_all(_configs(store))
         desk = Desk(
-            store, reopen=lambda: open_store(settings.db), most_waiting=settings.max_waiting
+            store,
+            reopen=lambda: open_store(settings.db),
+            most_waiting=settings.max_waiting,
+            preparer=preparer,
         )
-        for live in desk.engine.rankers.values():
-            warm_up(live.config)
+        watch_compiling()
         # What is there now stays: to look through all of it for garbage would hold up requests.
         gc.collect()
         gc.freeze()
         return desk
 
     return open_desk
+
+
+def _configs(store: Store) -> dict[str, Config]:
+    """Return how every ranker of a log was created: its code stays that for ever.
+
+    What cannot be read is left to be told of when the log is.
+    """
+    found = {}
+    for name in store.rankers():
+        with suppress(msgspec.MsgspecError):
+            first = store.event(name, 1)
+            if first is not None and first.kind == "config":
+                found[name] = body_of(first)
+    return found

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import msgspec
+
 from keyhole.measures import measure as named_measure
 from keyhole.service.errors import NotFound
 from keyhole.service.events import Answered, Event, Ranked, body_of
@@ -31,9 +33,10 @@ def summary(live: LiveRanker) -> dict[str, Any]:
         "sha256": live.sha256(),
         "simulation": config.simulation,
         "verdict": config.verdict,
+        "code": msgspec.to_builtins(live.reply().code),
         "items": _items(live) if is_fixed else None,
         "shows": list(tally.shown) or None,
-        "best": [str(name) for name in live.learner.best()] if is_fixed else None,
+        "best": _best(live),
         "exploration_share": _share(tally.points, tally.ranks),
         "answer_rate": _ratio(n_answered, n_answered + tally.expired),
         "counts": {
@@ -49,7 +52,9 @@ def summary(live: LiveRanker) -> dict[str, Any]:
         "delay_seconds": _delays(tally),
         "series": _series(tally),
         "alarms": [{"round": round, "seq": seq} for round, seq in tally.alarms],
-        "apprentice": _apprentice(live) if config.mode == "apprentice" else None,
+        "apprentice": _apprentice(live)
+        if config.mode == "apprentice" and not live.is_preparing
+        else None,
         "warnings": _warnings(live),
     }
 
@@ -132,6 +137,16 @@ def _why(live: LiveRanker, ranked: Ranked, event: Event, answered: Answered | No
     elif answered.learned == "unused":
         why.append("Its feedback taught nothing.")
     return why
+
+
+def _best(live: LiveRanker) -> list[str] | None:
+    """Return the list that a ranker believes best; None where it has none of its own, or not yet.
+
+    A ranker whose code is being compiled is asked for nothing: the page would compile it as well.
+    """
+    if live.config.catalogue is None or live.is_preparing:
+        return None
+    return [str(name) for name in live.learner.best()]
 
 
 def _items(live: LiveRanker) -> list[dict[str, Any]]:
@@ -251,8 +266,9 @@ def _warnings(live: LiveRanker) -> list[str]:
         found.append(
             "More than half of all lists get no feedback in time: is `wait_seconds` too short?"
         )
-    if config.mode == "apprentice" and live.config.catalogue is not None:
-        unseen = [name for name in live.learner.best()[: config.k] if str(name) not in tally.items]
+    best = _best(live)
+    if config.mode == "apprentice" and best is not None:
+        unseen = [name for name in best[: config.k] if name not in tally.items]
         if unseen and tally.baseline.n > 100:
             found.append(
                 f"Nothing is known of {unseen[0]!r}, which the apprentice would show: let the "

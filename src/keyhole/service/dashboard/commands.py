@@ -13,7 +13,7 @@ _FIRST_ITEMS = ["news", "sport", "weather", "puzzle"]
 def first_commands(base: str, needs_key: bool) -> str:
     """Return commands that make a ranker, ask it for a list, and tell it what came of it."""
     address = f"{base}/v1/rankers/front-page"
-    make = _curl("PUT", address, {"items": _FIRST_ITEMS, "k": 1}, needs_key)
+    make = _curl("-X PUT", address, {"items": _FIRST_ITEMS, "k": 1}, needs_key)
     return f"{make}\n{_show_and_tell(address, {}, 1, needs_key)}"
 
 
@@ -36,14 +36,17 @@ def next_commands(base: str, live: LiveRanker, needs_key: bool) -> str:
 
 def _show_and_tell(address: str, query: dict[str, Any], n_told: int, needs_key: bool) -> str:
     told = {"relevance": [1] + [0] * (n_told - 1)}
-    rank = _curl("POST", f"{address}/rank", {**query, "event_id": "first"}, needs_key)
-    return f"{rank}\n{_curl('PUT', f'{address}/events/first/feedback', told, needs_key)}"
+    # A ranker of a kind that is new asks for patience until its code is compiled.
+    rank = _curl(
+        "--retry 100 -X POST", f"{address}/rank", {**query, "event_id": "first"}, needs_key
+    )
+    return f"{rank}\n{_curl('-X PUT', f'{address}/events/first/feedback', told, needs_key)}"
 
 
-def _curl(method: str, address: str, body: dict[str, Any], needs_key: bool) -> str:
+def _curl(options: str, address: str, body: dict[str, Any], needs_key: bool) -> str:
     """Return a command that works in a shell, whatever the names in it."""
     key = """ -H "authorization: Bearer $KEYHOLE_KEY\"""" if needs_key else ""
     return (
-        f"curl -X {method} {shlex.quote(address)}{key} \\\n"
+        f"curl {options} {shlex.quote(address)}{key} \\\n"
         f"  -H 'content-type: application/json' -d {shlex.quote(json.dumps(body))}"
     )

@@ -4,7 +4,7 @@ from typing import Any
 
 from keyhole.service.dashboard.figures import polyline, smoothed
 from keyhole.service.dashboard.numbers import count, value
-from keyhole.service.dashboard.ranker_page import MODES
+from keyhole.service.dashboard.ranker_page import MODES, preparing_says
 
 
 def index_page(summaries: list[dict[str, Any]], root: str) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def index_page(summaries: list[dict[str, Any]], root: str) -> dict[str, Any]:
     }
 
 
-def _row(summary: dict[str, Any], root: str) -> dict[str, str]:
+def _row(summary: dict[str, Any], root: str) -> dict[str, Any]:
     series = summary["series"]
     smooth = smoothed(series["score"])
     scores = [score for score in smooth if score is not None]
@@ -28,6 +28,9 @@ def _row(summary: dict[str, Any], root: str) -> dict[str, str]:
         "name": summary["name"],
         "address": f"{root}/rankers/{summary['name']}",
         "ranker": summary["ranker"],
+        "is_preparing": summary["code"]["state"] != "ready",
+        "code": f"{summary['code']['state']}, {count(round(summary['code']['seconds']))} s",
+        "code_says": preparing_says(summary["code"]),
         "mode": summary["mode"],
         "mode_says": MODES[summary["mode"]],
         "measure": summary["measure"],

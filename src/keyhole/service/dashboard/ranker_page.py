@@ -66,6 +66,19 @@ def ranker_page(summary: Summary) -> dict[str, Any]:
     }
 
 
+def preparing_says(code: Row) -> str:
+    """Return a sentence on code that is not ready, and nothing where it is."""
+    took = f"{count(round(code['seconds']))} s"
+    if code["state"] == "preparing":
+        return (
+            f"Its code is being compiled, for {took} by now: until it is ready, lists and feedback "
+            "are answered with 503."
+        )
+    if code["state"] == "failed":
+        return f"Its code could not be compiled, in {took}: the log of the service says why."
+    return ""
+
+
 def facts(summary: Summary) -> list[Row]:
     """Return the numbers at the head of the page, each with what it means."""
     delay = summary["delay_seconds"] or {}
@@ -262,6 +275,7 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
     n_alarms = len(summary["alarms"])
     return {
         "live": f"Round {count(summary['round'])}, event {count(summary['seq'])}",
+        "preparing": preparing_says(summary["code"]),
         "seq": count(summary["seq"]),
         "version": count(summary["version"]),
         "sha256": summary["sha256"],
@@ -306,6 +320,7 @@ def _flags(summary: Summary, items: list[Row], ranking: list[Row]) -> dict[str, 
     begun = summary["round"] > 0
     drawn = len(summary["series"]["round"]) > 1
     return {
+        "preparing": summary["code"]["state"] != "ready",
         "fixed": summary["items"] is not None,
         "queries": summary["items"] is None,
         "items_left_out": len(items) > MAX_ITEM_ROWS,

@@ -28,7 +28,7 @@ from keyhole.service.dashboard.pages import error_page, html, plain, root_of, wi
 from keyhole.service.dashboard.ranker_page import MODES, ranker_page
 from keyhole.service.dashboard.stream import messages
 from keyhole.service.desk import Desk
-from keyhole.service.errors import NotFound, StoreError
+from keyhole.service.errors import NotFound, Preparing, StoreError
 from keyhole.service.evaluations import evaluate
 from keyhole.service.live import LiveRanker
 from keyhole.service.summary import event_page
@@ -61,7 +61,7 @@ def page_of_errors(view: Callable[..., Awaitable[Response]]) -> Callable[..., Aw
 def _status_of(error: KeyholeError) -> int:
     if isinstance(error, NotFound):
         return 404
-    return 503 if isinstance(error, StoreError) else 422
+    return 503 if isinstance(error, StoreError | Preparing) else 422
 
 
 class Settings(Protocol):
@@ -195,6 +195,7 @@ class Dashboard:
     async def evaluate(self, request: Request) -> Response:
         """Show a form, and once it is sent what another policy would have earned."""
         live, _ = self._live(request, request.path_params["ranker"])
+        self.desk.engine.usable(live.name)
         is_fixed = live.config.catalogue is not None
         best = tuple(str(name) for name in live.learner.best()) if is_fixed else ()
         form, result, error = blank_form(list(best)), None, None

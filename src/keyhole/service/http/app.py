@@ -8,6 +8,7 @@ from keyhole.service.http.gate import Gate
 from keyhole.service.http.openapi import document
 from keyhole.service.http.service import Service
 from keyhole.service.http.wire import Receive, Scope, Send
+from keyhole.service.preparing import Preparer
 from keyhole.service.settings import Settings
 
 
@@ -48,6 +49,7 @@ class Application:
 
     async def stop(self) -> None:
         """Close the desk."""
+        self.service.preparer.halt()
         if self._starting is not None:
             await self._starting
         await self.service.stop()
@@ -58,9 +60,14 @@ def build(desk: Desk, settings: Settings | None = None) -> Application:
     return _application(Service(settings or Settings(), open_desk=lambda: desk, desk=desk))
 
 
-def build_later(open_desk: Callable[[], Desk], settings: Settings) -> Application:
-    """Return an application that answers while its desk is still being opened, in a thread."""
-    return _application(Service(settings, open_desk=open_desk))
+def build_later(
+    open_desk: Callable[[], Desk], settings: Settings, preparer: Preparer | None = None
+) -> Application:
+    """Return an application that answers while its desk is still being opened, in a thread.
+
+    It says what the preparer of the desk is busy with, and stops it in the end.
+    """
+    return _application(Service(settings, open_desk=open_desk, preparer=preparer))
 
 
 def _application(service: Service) -> Application:

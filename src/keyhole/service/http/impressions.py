@@ -105,7 +105,7 @@ async def give_feedback_batch(call: Call) -> Answer:
     if n_lines > MAX_LINES:
         raise InvalidInput(f"A batch must have at most {MAX_LINES} lines, got {n_lines}.")
     desk, ranker = call.service.desk, call.params[0]
-    desk.engine.ranker(ranker)
+    desk.engine.usable(ranker)
     replies = await asyncio.gather(*(_one_line(desk, ranker, *each) for each in given))
     return Answer(200, b"".join(encode(reply) + b"\n" for reply in replies), _NDJSON)
 

@@ -124,7 +124,7 @@ async def ask_evaluation(call: Call) -> Answer:
     """Judge another policy on the log of a ranker."""
     request = await call.decode(_evaluation_request, b"{}")
     desk = call.service.desk
-    live = desk.engine.ranker(call.params[0])
+    live = desk.engine.usable(call.params[0])
     reply = call.service.evaluations.ask(live, desk.store, request)
     where = f"/v1/rankers/{live.name}/evaluations/{reply.id}"
     return json_answer(reply, 202, ((b"location", where.encode()),))

@@ -132,8 +132,15 @@ class _Rankers(Collector):
         waiting = GaugeMetricFamily(
             "keyhole_ranker_waiting", "Lists whose feedback is awaited.", labels=["ranker"]
         )
+        preparing = GaugeMetricFamily(
+            "keyhole_ranker_preparing_seconds",
+            "How long the code of a ranker is being prepared; 0 once it is ready.",
+            labels=["ranker"],
+        )
         for ranker in self._read_rankers():
             seq.add_metric([ranker.name], ranker.seq)
             round.add_metric([ranker.name], ranker.round)
             waiting.add_metric([ranker.name], len(ranker.waiting))
-        return [seq, round, waiting]
+            going_on = ranker.preparation if ranker.is_preparing else None
+            preparing.add_metric([ranker.name], 0.0 if going_on is None else going_on.seconds)
+        return [seq, round, waiting, preparing]

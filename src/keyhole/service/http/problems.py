@@ -128,6 +128,7 @@ TABLE: dict[type[BaseException], Row] = {
     errors.KeyReused: Row(422, "key-reused", "The key came with another request before"),
     Busy: Row(503, "busy", "Too many requests at once", _RETRY),
     NotReady: Row(503, "not-ready", "The service is not ready", _RETRY),
+    errors.Preparing: Row(503, "preparing", "The code of this ranker is being prepared", _RETRY),
     errors.StoreError: Row(503, "store-failed", "The log cannot be used", _RETRY),
     errors.StoreFull: Row(507, "store-full", "There is no room for another event"),
 }

@@ -15,7 +15,10 @@ from keyhole.service.http.problems import NotReady
 from keyhole.service.keys import KeyRing
 from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger
+from keyhole.service.preparing import Preparer, Stopped
 from keyhole.service.settings import Settings
+
+_STOPPING = "The service is stopping."
 
 
 class Service:
@@ -29,6 +32,7 @@ class Service:
         *,
         desk: Desk | None = None,
         open_desk: Callable[[], Desk],
+        preparer: Preparer | None = None,
     ) -> None:
         self.settings = settings
         self.stopping = asyncio.Event()
@@ -37,9 +41,10 @@ class Service:
         self.pages = Pages(self)
         self.keyring = KeyRing(self._keys)
         self.metrics = Metrics(self._rankers)
-        self.why_not_ready = "The log is being read; come again in a moment."
+        self.preparer = preparer or Preparer()
         self.failure: Exception | None = None
         """Why the log could not be opened at all."""
+        self._why_not_ready = "The log is being read; come again in a moment."
         self._open_desk = open_desk
         self._desk = desk
         self._sessions: Sessions | None = None
@@ -48,6 +53,12 @@ class Service:
     def is_ready(self) -> bool:
         """Whether requests can be answered."""
         return self._desk is not None and self._desk.is_ready
+
+    @property
+    def why_not_ready(self) -> str:
+        """What keeps it from answering: mostly the log, or code that has to be compiled first."""
+        is_starting = self.failure is None and not self.stopping.is_set()
+        return (self.preparer.told() if is_starting else None) or self._why_not_ready
 
     @property
     def desk(self) -> Desk:
@@ -75,19 +86,22 @@ class Service:
             desk.on_commit = self.metrics.count_commit
             await desk.start()
             self._desk = desk
+        except Stopped:
+            self._why_not_ready = _STOPPING
         except Exception as error:
             is_fault = not isinstance(error, KeyholeError)
             logger().error("The log cannot be used.", exc_info=error if is_fault else None)
             self.failure = error
-            self.why_not_ready = "The log cannot be used; the log of the service says why."
+            self._why_not_ready = "The log cannot be used; the log of the service says why."
 
     async def stop(self) -> None:
         """End the streams, finish what was begun, and let go of the log."""
         self.stopping.set()
         self.evaluations.close()
+        await self.preparer.stop()
         if self._desk is not None:
             desk, self._desk = self._desk, None
-            self.why_not_ready = "The service is stopping."
+            self._why_not_ready = _STOPPING
             await desk.stop()
             await asyncio.to_thread(desk.store.close)
 
