@@ -11,7 +11,7 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, ModuleType
 from typing import Any
 
 import numpy as np
