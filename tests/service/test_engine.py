@@ -7,11 +7,23 @@ import pytest
 
 from keyhole.errors import InvalidInput, UnknownName
 from keyhole.rankers import ranker
-from keyhole.service.commands import Activate, Document, Expire, Packed
+from keyhole.service.commands import (
+    Activate,
+    Configure,
+    Document,
+    Expire,
+    FeedbackRequest,
+    GiveFeedback,
+    Packed,
+    Rank,
+    RankerRequest,
+    RankRequest,
+)
 from keyhole.service.engine import Engine
 from keyhole.service.errors import Conflict, KeyReused, NotFound, NotLearnable, StaleVersion
 from keyhole.service.events import body_of
 from keyhole.service.replay import check_ranker
+from keyhole.service.store.memory import MemoryStore
 from tests.service.desks import ANIMALS, answer, configure, engine_of, rank, state_of
 
 
@@ -532,3 +544,23 @@ def test_a_list_never_gets_shorter_than_what_is_revealed_of_it():
     assert configure(engine, "queries", n_features=2, wait_seconds=3.0).version == 2
     with pytest.raises(Conflict, match="`n_features` of a ranker cannot change"):
         configure(engine, "queries", items=ANIMALS)
+
+
+def test_feedback_that_the_ranker_cannot_learn_from_is_refused_before_there_is_any():
+    """In the log it would be replayed at every start, and raise there."""
+    engine = Engine(MemoryStore())
+    lists = {"n_features": 2, "max_items": 3, "ranker": "listnet"}
+    with pytest.raises(InvalidInput, match="`k` must be at least 3, for listnet learns"):
+        engine.execute(Configure("r", RankerRequest(**lists, k=2)))
+    with pytest.raises(InvalidInput, match="`k` must be at least 4, for ftpl learns"):
+        engine.execute(Configure("r", RankerRequest(items=list("abcd"), ranker="ftpl", k=3)))
+    assert not engine.rankers
+    engine.execute(Configure("r", RankerRequest(**lists, k=3)))
+    documents = [Document("a"), Document("b"), Document("c")]
+    rows = [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    shown = engine.execute(Rank("r", RankRequest(items=documents, features=rows)))
+    seen = FeedbackRequest("observed", [1.0, 0.0, 1.0])
+    engine.execute(GiveFeedback("r", shown.event_id, seen))
+    replayed = Engine(engine.store).rankers["r"].learner.state_dict()
+    for name, array in engine.rankers["r"].learner.state_dict().items():
+        assert (replayed[name] == array).all()

@@ -14,7 +14,7 @@ import typer
 
 from keyhole.cli.endings import ExitCode, one_sentence
 from keyhole.cli.terminal import ERR, Json, print_json, progress_bar, say
-from keyhole.errors import check_integer
+from keyhole.errors import InvalidInput, check_integer
 from keyhole.kernels.code_cache import code_folder
 from keyhole.kernels.shipped import baseline_of_this_machine
 from keyhole.lab.warming import Case, cases, first_accepted
@@ -108,16 +108,23 @@ def _serve(name: str) -> None:
     from keyhole.service.warming import warm_up  # noqa: PLC0415
 
     is_fixed = issubclass(RANKERS[name], FixedListRanker)
-    kind: dict[str, Any] = {"items": ["a", "b", "c", "d"]} if is_fixed else {"n_features": 3}
+    items = ["a", "b", "c", "d"]
+    kind: dict[str, Any] = {"items": items} if is_fixed else {"n_features": 3, "max_items": 4}
     settings = {"ranking": [0, 1, 2, 3]} if name == "fixed" else {}
 
-    def config(measure: str) -> Any:
+    def config(measure: str, k: int) -> Any:
         request = RankerRequest(
-            **kind, ranker=name, settings=settings, measure=measure, accept_linear_regret=True
+            **kind, ranker=name, settings=settings, measure=measure, k=k, accept_linear_regret=True
         )
         return config_of(request, "warm", b"")
 
-    warm_up(config(first_accepted(config)))
+    def with_enough_feedback(measure: str) -> Any:
+        try:
+            return config(measure, 1)
+        except InvalidInput:  # it must be told of every item
+            return config(measure, len(items))
+
+    warm_up(with_enough_feedback(first_accepted(with_enough_feedback)))
 
 
 def _end_with_the_parent() -> None:

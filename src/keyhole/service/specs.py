@@ -39,6 +39,12 @@ def config_of(request: RankerRequest, name: str, secret: bytes) -> Config:
         raise InvalidInput(
             f"`k` must be at most the number of items, {len(request.items)}, got {request.k}."
         )
+    needed = min(learner.depth, learner.n_items)
+    if needed > request.k:  # feedback that it cannot learn from would be in the log for good
+        raise InvalidInput(
+            f"`k` must be at least {needed}, for {learner.spec['name']} learns from the relevance of the "
+            f"first {needed} items of a list, got {request.k}."
+        )
     return _config(request, learner.spec, measure)
 
 
