@@ -1,6 +1,7 @@
 """Commands become events, events become rankers: what each of them does, and what it refuses."""
 
 import base64
+from typing import Any
 
 import numpy as np
 import pytest
@@ -549,7 +550,7 @@ def test_a_list_never_gets_shorter_than_what_is_revealed_of_it():
 def test_feedback_that_the_ranker_cannot_learn_from_is_refused_before_there_is_any():
     """In the log it would be replayed at every start, and raise there."""
     engine = Engine(MemoryStore())
-    lists = {"n_features": 2, "max_items": 3, "ranker": "listnet"}
+    lists: Any = {"n_features": 2, "max_items": 3, "ranker": "listnet"}
     with pytest.raises(InvalidInput, match="`k` must be at least 3, for listnet learns"):
         engine.execute(Configure("r", RankerRequest(**lists, k=2)))
     with pytest.raises(InvalidInput, match="`k` must be at least 4, for ftpl learns"):

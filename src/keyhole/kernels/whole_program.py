@@ -58,6 +58,7 @@ class _InnerLibrary(JITCodeLibrary):
     """The code of a kernel that others call: never optimised nor emitted by itself."""
 
     key: CodeKey | None = None
+    bitcode: bytes
 
     def finalize(self) -> None:
         self._finalized = True
@@ -70,12 +71,17 @@ class _InnerLibrary(JITCodeLibrary):
         # linking would matter.
         for function in _defined(self._final_module, "external", "linkonce_odr"):
             function.linkage = "weak_odr"
-        self._shared_module = self._final_module
+        self.bitcode = self._final_module.as_bitcode()  # a tenth of the memory of the module
+        self._final_module = None
+
+    def module(self) -> Any:
+        """Return the code as a module of its own, to be linked once."""
+        return llvm.parse_bitcode(self.bitcode)
 
     @classmethod
     def load(cls, codegen: Any, name: str, bitcode: bytes, callees: list[Any]) -> Any:
         self = cls(codegen, name)
-        self._final_module = self._shared_module = llvm.parse_bitcode(bitcode)
+        self.bitcode, self._final_module = bitcode, None
         self._linking_libraries = callees
         self._finalized = True
         return self
@@ -95,9 +101,32 @@ def _with_callees(libraries: list[Any]) -> Iterator[Any]:
 class _WholeLibrary(JITCodeLibrary):
     """The code of a function that Python calls, and of everything it calls."""
 
+    code: bytes | None = None
+    _names: list[str]
+
     def finalize(self) -> None:
-        self._linking_libraries = list(_with_callees(self._linking_libraries))
+        libraries = list(_with_callees(self._linking_libraries))
+        self._linking_libraries = [
+            each for each in libraries if not isinstance(each, _InnerLibrary)
+        ]
+        for each in libraries:
+            if isinstance(each, _InnerLibrary):
+                self._reload_init.update(each._reload_init)
+                self._final_module.link_in(each.module())
         super().finalize()
+
+    def _finalize_final_module(self) -> None:
+        """Emit machine code and load it as if from disk: the module would stay in memory."""
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        defined = [each.name for each in self._final_module.functions if not each.is_declaration]
+        self._names = defined
+        self.code = self._codegen._tm.emit_object(self._final_module)
+        self._final_module = llvm.parse_assembly("")
+        self._final_module.name = self.name
+        self._set_compiled_object(self.code)
+        super()._finalize_final_module()
+        self._codegen._engine._load_defined_symbols(self._stub())
 
     def _optimize_final_module(self) -> None:
         for function in _defined(self._final_module, "weak_odr"):
@@ -113,15 +142,14 @@ class _WholeLibrary(JITCodeLibrary):
         for function in _defined(self._final_module, "linkonce_odr"):
             function.linkage = "internal"
 
+    def _stub(self) -> Any:
+        """Return a module that defines the names of the functions, and nothing else."""
+        text = "\n".join(f'define void @"{name}"() {{ ret void }}' for name in self._names)
+        return llvm.parse_assembly(text)
+
     def serialize_using_object_code(self) -> tuple[Any, ...]:
         """Return the machine code, and in place of code to link with, which nobody does, names."""
-        defined = [each.name for each in self._final_module.functions if not each.is_declaration]
-        text = "\n".join(f'define void @"{name}"() {{ ret void }}' for name in defined)
-        return (
-            self.name,
-            "object",
-            (self._get_compiled_object(), llvm.parse_assembly(text).as_bitcode()),
-        )
+        return self.name, "object", (self.code, self._stub().as_bitcode())
 
 
 def _stand_in() -> Callable[[], None]:
@@ -270,7 +298,11 @@ class Program(_Cache):
                 return self._compile(sig)
             check_may_compile(self._dispatcher.py_func.__qualname__)  # before waiting for others
             with LOCKS.held(key):
-                return self._compile(sig)
+                entry = self._compile(sig)
+            # What the front end knew of it takes megabytes, and only inspect_types() would ask.
+            result = self._dispatcher.overloads[tuple(args)]
+            self._dispatcher.overloads[tuple(args)] = result._replace(type_annotation=None)
+            return entry
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         args, _ = sigutils.normalize_signature(sig)
@@ -308,6 +340,7 @@ class Program(_Cache):
         key = self._whole_key(sig)
         if key is not None and not data.library.has_dynamic_globals and not data.lifted:
             write_code(key, data._reduce())
+            data.library.code = None
 
     # ------------------------------------------------------------ as other kernels call it
 
@@ -354,7 +387,7 @@ class Program(_Cache):
             key,
             (
                 result.library.name,
-                result.library._final_module.as_bitcode(),
+                result.library.bitcode,
                 descriptor,
                 result.signature,
                 [tuple(each) for each in callees],

@@ -42,8 +42,8 @@ def config_of(request: RankerRequest, name: str, secret: bytes) -> Config:
     needed = min(learner.depth, learner.n_items)
     if needed > request.k:  # feedback that it cannot learn from would be in the log for good
         raise InvalidInput(
-            f"`k` must be at least {needed}, for {learner.spec['name']} learns from the relevance of the "
-            f"first {needed} items of a list, got {request.k}."
+            f"`k` must be at least {needed}, for {learner.spec['name']} learns from the relevance "
+            f"of the first {needed} items of a list, got {request.k}."
         )
     return _config(request, learner.spec, measure)
 
