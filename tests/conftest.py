@@ -4,8 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+try:
+    import resource
+except ImportError:  # pragma: no cover - Windows
+    resource = None  # type: ignore[assignment]
 
 # These tests need the packages that `make test-ecosystem` installs, which runs them.
 collect_ignore = ["ecosystem"]
@@ -16,10 +22,55 @@ def pytest_addoption(parser):
     parser.addoption("--every-case", action="store_true", dest="every_case")
 
 
-def pytest_configure():
+MEGABYTES = 2000
+"""What a process that runs tests may take at most, and all that it compiled is in it."""
+
+_most = pytest.StashKey[dict[str, int]]()
+
+
+def pytest_configure(config):
     """Hear interrupts: shells let background jobs ignore them, and so would what these start."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        # Draws and hashes wrap around, which NumPy's own numbers say and compiled ones do not.
+        config.addinivalue_line(
+            "filterwarnings", "ignore:overflow encountered in scalar:RuntimeWarning"
+        )
+    config.stash[_most] = {}
+
+
+def _megabytes():
+    if resource is None:  # pragma: no cover - Windows
+        return 0
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """Take down how much memory a worker of pytest-xdist has needed."""
+    used = getattr(node, "workeroutput", {}).get("megabytes", 0)
+    node.config.stash[_most][node.gateway.id] = used
+
+
+def pytest_sessionfinish(session):
+    """Fail if what ran the tests took too much memory."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["megabytes"] = _megabytes()
+        return
+    most = session.config.stash[_most]
+    most["this process"] = _megabytes()
+    if max(most.values()) > MEGABYTES and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Say how much memory was needed."""
+    most = config.stash[_most]
+    told = ", ".join(f"{name} {used:,} MB" for name, used in most.items())
+    verdict = "TOO MUCH MEMORY" if max(most.values(), default=0) > MEGABYTES else "Memory at most"
+    terminalreporter.write_line(f"{verdict}: {told} (limit {MEGABYTES:,} MB)")
 
 
 def pytest_collection_modifyitems(items):
@@ -35,6 +86,7 @@ def digest_of():
         ran = subprocess.run(
             [sys.executable, "-c", script],
             env={**os.environ, **environment},
+            cwd=Path(__file__).parents[1],
             capture_output=True,
             text=True,
             check=False,
