@@ -35,8 +35,8 @@ check: $(VENV)/installed ## Format, lint, strict types, import layers
 # Interpreted kernels give the bits that compiled ones give (tests/contract): what does little with
 # much code is told apart by a marker and compiles nothing.
 test: check ## make check and the whole test suite, in two parts
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal -m interpreted tests
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not interpreted"
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "interpreted and not compiled" tests
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not interpreted or compiled"
 
 $(ECOSYSTEM_VENV)/installed: pyproject.toml tests/ecosystem/requirements.lock tests/ecosystem/open-bandit-pipeline.lock
 	$(PYTHON) -m venv $(ECOSYSTEM_VENV)

@@ -1,7 +1,7 @@
 """The contract suite: relabelling the items relabels the rankings, for every row.
 
-The draws are relabelled with the items, which no game does: compiled, every kernel would be compiled
-once more for this alone. That compiled kernels give the bits of these is in ``test_digests.py``.
+The draws are relabelled with the items, which no game does: all kernels would be compiled again for
+this alone. That compiled kernels give the bits of these is in ``test_digests.py``.
 """
 
 import pytest

@@ -49,7 +49,7 @@ with tempfile.TemporaryDirectory() as folder:
     wide = Path(folder) / "wide.txt"
     wide.write_text("1 qid:1 1:1.7e308 2:5\\n0 qid:1 1:-1.7e308 2:5\\n0 qid:1 1:0 2:5\\n")
     told(read_letor(wide, normalise="minmax"))
-    for bad in ("1 qid:1 2:1 1:1", "x qid:1 1:1", "1 qid:1 1:", "1 qid:1 1:1e39", "1 qid:1 1:1\\r2"):
+    for bad in ("1 qid:1 2:1 1:1", "x qid:1 1:1", "1 qid:1 1:", "1 qid:1 1:1e39", "1 q:1 1:1\\r2"):
         wide.write_text("1 qid:1 1:1\\n" + bad + "\\n")
         try:
             told(read_letor(wide, dtype=np.float32))

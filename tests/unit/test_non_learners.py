@@ -8,6 +8,8 @@ from keyhole.checks.non_learners import KINDS, NonLearner, check_only_learners_p
 from keyhole.contracts import Feedback
 from keyhole.errors import UnknownName
 
+pytestmark = pytest.mark.interpreted
+
 LEARNER = RTopK(4, horizon=200, k=1, n_blocks=10, rate=1e6)
 RELEVANCE = np.array([0.0, 0.0, 1.0, 0.0])
 
