@@ -24,10 +24,8 @@ def reports_of(judge_of_cases, numbers=(1,), **options):
 
 
 def check_cases_hold(n_cases, areas, folder, capsys):
-    code = main(
-        ["--cases", str(n_cases), "--seed", str(SEED), "--jobs", "1", "--out", str(folder)]
-        + ["--only", ",".join(areas)]
-    )
+    options = ["--cases", str(n_cases), "--seed", str(SEED), "--only", ",".join(areas)]
+    code = main([*options, "--jobs", "1", "--out", str(folder)])
     assert code == 0, capsys.readouterr().out
 
 
