@@ -35,7 +35,8 @@ check: $(VENV)/installed ## Format, lint, strict types, import layers
 # Interpreted kernels give the bits that compiled ones give (tests/contract): what does little with
 # much code is told apart by a marker and compiles nothing.
 test: check ## make check and the whole test suite, in two parts
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "interpreted and not compiled" tests
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "interpreted and not compiled" \
+		$$(grep -rl --include="test_*.py" mark.interpreted tests)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not interpreted or compiled"
 
 quick: $(VENV)/installed ## The tests that a change since the last commit can break, closest first (five minutes at most)

@@ -8,11 +8,6 @@ from pathlib import Path
 
 import pytest
 
-try:
-    import resource
-except ImportError:  # pragma: no cover - Windows
-    resource = None  # type: ignore[assignment]
-
 # These tests need the packages that `make test-ecosystem` installs, which runs them.
 collect_ignore = ["ecosystem"]
 
@@ -42,7 +37,9 @@ def pytest_configure(config):
 
 
 def _megabytes():
-    if resource is None:  # pragma: no cover - Windows
+    try:
+        import resource
+    except ImportError:  # pragma: no cover - Windows
         return 0
     unit = 2**20 if sys.platform == "darwin" else 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit

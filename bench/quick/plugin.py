@@ -18,7 +18,8 @@ LEFT_OUT = "no time was left: make test runs all"
 def pytest_collection_modifyitems(config: pytest.Config, items: list[Any]) -> None:
     """Leave out what names no changed row, where a file has tests of many rows."""
     words = _settings.get("words", {})
-    kept, dropped = [], []
+    kept: list[Any] = []
+    dropped: list[Any] = []
     for item in items:
         path, _, name = item.nodeid.partition("::")
         wanted = words.get(path)

@@ -78,8 +78,8 @@ def choose(root: Path, changed: Iterable[Path], graph: Graph | None = None) -> C
         if _is_test(graph.files[module]):
             take(str(graph.files[module]), distance)
     rows = tuple(sorted({row for row in map(row_of, modules) if row is not None}))
-    for path in _naming(root, rows):
-        take(path, 1)
+    for test in _naming(root, rows):
+        take(test, 1)
     if any(module.startswith("keyhole.") for module in modules):
         _take_contract(rows, rank, words, {str(path) for path in changed})
     files = sorted(rank, key=lambda path: (rank[path], path.startswith("tests/statistical"), path))
