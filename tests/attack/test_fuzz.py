@@ -96,7 +96,10 @@ def test_failures_are_kept_with_what_replays_them(tmp_path, monkeypatch, capsys)
     assert "a file is half-written: .npz (--seed 3 --case 0)" in told
 
 
-@pytest.mark.parametrize("area", AREAS)
+@pytest.mark.parametrize(
+    "area",
+    [pytest.param(a, marks=[pytest.mark.interpreted] if a in ASKED else []) for a in AREAS],
+)
 def test_what_is_tried_follows_from_seed_and_number(area):
     number = next(n for n in range(3000) if area_of(SEED, n) == area)
     first, again = (AREAS[area].draw(Random(f"case {SEED} {number}")) for _ in range(2))
