@@ -6,7 +6,7 @@ VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 ECOSYSTEM_VENV ?= .venv-ecosystem
 
-.PHONY: help run play test check format bench test-ecosystem battery kills cachecases servicekills powercuts schemathesis screenshots numbers mutants fuzz docs tutorials wheel sbom lock clean
+.PHONY: help run play test quick check format bench test-ecosystem battery kills cachecases servicekills powercuts schemathesis screenshots numbers mutants fuzz docs tutorials wheel sbom lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -43,8 +43,15 @@ check: $(VENV)/installed ## Format, lint, strict types, import layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check ## make check and the whole test suite
-	$(BIN)/python -m pytest -n auto --dist worksteal
+# Interpreted kernels give the bits that compiled ones give (tests/contract): what does little with
+# much code is told apart by a marker and compiles nothing.
+test: check ## make check and the whole test suite, in two parts
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "interpreted and not compiled" \
+		$$(grep -rl --include="test_*.py" mark.interpreted tests)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not interpreted or compiled"
+
+quick: $(VENV)/installed ## The tests that a change since the last commit can break, closest first (five minutes at most)
+	$(BIN)/python -m bench.quick
 
 $(ECOSYSTEM_VENV)/installed: pyproject.toml tests/ecosystem/requirements.lock tests/ecosystem/open-bandit-pipeline.lock
 	$(PYTHON) -m venv $(ECOSYSTEM_VENV)

@@ -17,6 +17,8 @@ from keyhole.cli.endings import MEANINGS, ExitCode
 from keyhole.errors import CannotWrite
 from keyhole.monitoring import classify
 
+pytestmark = pytest.mark.interpreted
+
 ODD = [
     "", "0", "-1", "abc", "1.5", "nan", "inf", "-inf", "1e308", "5e-324", "9" * 30, "1" * 5000,
     "10000000000", "true", "[]", "null", "\udcff", "é…", "x" * 5000, "/", ".", "a\nb", "a\0b", "--",

@@ -27,6 +27,8 @@ from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES
 from keyhole.worlds import WORLDS, Choices, Flips, Ratings
 
+pytestmark = pytest.mark.interpreted
+
 WRONG: dict[str, Any] = {
     "text": "maybe", "nothing": "", "a digit": "1", "a word": "nan", "no text": "\udcff",
     "NUL": "\0", "long text": "x" * 5000, "bytes": b"x",

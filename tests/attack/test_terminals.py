@@ -114,6 +114,14 @@ def test_a_pipe_that_is_closed_is_one_sentence(arguments):
 # --------------------------------------------------------------------------- interrupts
 
 
+@pytest.fixture(scope="module")
+def compiled():
+    """Compile the games that are interrupted: from an empty cache that takes most of the time."""
+    for options in ([], ["--ranker", "fixed"]):
+        ended = run("play", "--rounds", "30", "--runs", "2", *options)
+        assert ended.returncode == 0, ended.stderr
+
+
 def interrupted(arguments, *, after, again=()):
     """Return how a command ends that is interrupted, once or several times."""
     script = (  # a process in the background of a shell would ignore interrupts
@@ -154,12 +162,14 @@ def test_an_interrupt_while_modules_are_imported_is_one_sentence(after):
     assert (code, errors) == (130, "Interrupted; nothing was written.\n")
 
 
+@pytest.mark.usefixtures("compiled")
 def test_a_game_without_end_ends_when_interrupted():
     endless = ["play", "--rounds", "100000000000000", "--ranker", "fixed"]
     code, errors = interrupted(endless, after=4.0)
     assert (code, errors) == (130, "Interrupted; nothing was written.\n")
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("again", [(0.0, 0.0), (0.001, 0.01, 0.1)])
 def test_more_interrupts_change_nothing(again):
     code, errors = interrupted(

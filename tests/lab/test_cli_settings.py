@@ -8,6 +8,8 @@ from typer.testing import CliRunner
 
 from keyhole.cli.app import app
 
+pytestmark = pytest.mark.interpreted
+
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 RATINGS = "user;tea;coffee;milk\n7;5,5;1;3\n7;4;2,5;1\n9;5;4;1\n"
 

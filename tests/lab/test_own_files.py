@@ -16,6 +16,8 @@ from keyhole.cli.app import app
 from keyhole.errors import InvalidInput, UnknownName
 from keyhole.rankers import RANKERS
 
+pytestmark = pytest.mark.interpreted
+
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "extending.md").read_text()
 FILES = dict(re.findall(r"Save this as `(\w+\.py)`:\n\n```python\n(.*?)```", PAGE, flags=re.S))

@@ -63,6 +63,11 @@ def _lists(kind, rounds):
     return [(features, None) for features, _ in _random(rounds)]
 
 
+def _weights_of(ranker):
+    """Return a copy of a ranker's weights, 0 where it has none as it learns nothing."""
+    return np.array(getattr(ranker.state, "weights", np.zeros(ranker.n_features)))
+
+
 class Played:
     """A stream as one ranker met it, each list with the weights it was ranked by."""
 
@@ -74,10 +79,10 @@ class Played:
             if relevance is None:  # the worst two-grade answer to this ranking
                 relevance = np.zeros(len(features))
                 relevance[impression.ranking[len(features) // 2 :]] = 2.0
-            weights = ranker.state.weights.copy()
+            weights = _weights_of(ranker)
             ranker.update(impression, Feedback(relevance[impression.ranking]))
             self.rounds.append((features, relevance, impression.ranking, weights))
-        self.weights = ranker.state.weights.copy()
+        self.weights = _weights_of(ranker)
         self.row_norm = max(np.linalg.norm(features, axis=1).max() for features, *_ in self.rounds)
 
     def losses(self, judge):

@@ -28,6 +28,8 @@ from tests.unit.references import descending, discount, units
 from tests.unit.references_fixed import RUN, SEED, place_of
 from tests.unit.test_references_fixed import crowd, same_play
 
+pytestmark = pytest.mark.interpreted
+
 TIES, FIRST_USE, SECOND_USE = 0, 1, 2
 FAILURE = 1e-6
 """Chance with which a correct generator fails one of the checks of a distribution."""

@@ -15,6 +15,8 @@ from tests.unit.references import descending, gumbels, ndcg, normals, units
 from tests.unit.references_lists import N_FEATURES, RUN, SEED, place_of
 from tests.unit.test_references_lists import LONGEST, stream
 
+pytestmark = pytest.mark.interpreted
+
 K = 2
 SCALES = np.array([1.0, 1e6, 1e-8, 30.0, 0.1])[:N_FEATURES]
 

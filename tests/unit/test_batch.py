@@ -22,6 +22,8 @@ from keyhole.rankers.lists import Descent
 from keyhole.surrogates import SLAM, SURROGATES, SmoothDCG, surrogate
 from keyhole.worlds.queries import Queries
 
+pytestmark = pytest.mark.interpreted
+
 OPTIONS = {"logistic": {"max_grade": 3}, "ordinal": {"max_grade": 3}}
 CONVEX = {n: surrogate(n, **OPTIONS.get(n, {})) for n in SURROGATES if n != "smooth_dcg"}
 BALLS = [(Ball("l2", 2.0), 0.0), (Ball("l1", 2.0), 0.0), (Ball(), 0.05), (Ball("l2", 1.0), 0.05)]
@@ -208,6 +210,7 @@ def test_there_must_be_a_least():
         minimise(lambda w: (0.0, w), 1, ball=Ball())
 
 
+@pytest.mark.compiled
 def test_annealing_finds_a_lower_smooth_dcg_than_plain_descent():
     """Halving the softness from the size of the scores comes near the best of many starts."""
     rng, found = np.random.default_rng(0), []
@@ -235,6 +238,7 @@ def test_an_averaged_ranker_keeps_the_contract():
     check_ranker(Averaged(Descent(4, 5, radius=1.0)), Queries(*lists()))
 
 
+@pytest.mark.compiled
 def test_the_compiled_average_is_that_of_the_rounds():
     X, y, starts = lists()
     world = Queries(X, y, starts)

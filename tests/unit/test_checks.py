@@ -18,6 +18,8 @@ from keyhole.kernels.draw import uniforms
 from keyhole.measures.dcg import DCG
 from keyhole.reveals import Full, Top
 
+pytestmark = pytest.mark.interpreted
+
 WORLD = Flips(5, n_relevant=2, flip=0.2)
 ROUNDS = 12
 

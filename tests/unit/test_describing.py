@@ -16,6 +16,8 @@ from keyhole.describing import Described, Description, on_one_line, short, some_
 from keyhole.game import Log, Trace
 from keyhole.registry import all_settings
 
+pytestmark = pytest.mark.interpreted
+
 TABLES: list[Any] = [RANKERS, WORLDS, MEASURES, REVEALS, SURROGATES]
 NASTY = ["<script>alert(1)</script>", "two\nlines", "\x1b[31mred", "\ud800", "&amp;" * 500]
 NEEDED: dict[str, Any] = {

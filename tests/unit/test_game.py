@@ -18,6 +18,8 @@ from keyhole.reveals import Full, Top
 from keyhole.threads import play_runs
 from keyhole.worlds import Recorded
 
+pytestmark = pytest.mark.interpreted
+
 ROUNDS, SEED = 23, 5
 WORLD = Flips(4, n_relevant=2, flip=0.3)
 RANKER = RTopK(4, horizon=ROUNDS, k=2)

@@ -12,6 +12,8 @@ from keyhole.errors import UnknownName
 from keyhole.surrogates import surrogate
 from keyhole.surrogates.estimators import top_one, top_two
 
+pytestmark = pytest.mark.interpreted
+
 KINDS = ["squared", "ranksvm", "kl"]
 
 

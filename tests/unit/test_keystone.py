@@ -10,6 +10,8 @@ from keyhole.rankers.fixed.audited import new_histograms, observe
 from keyhole.rankers.fixed.lifting import _value, is_worth_its_price, price_of_lift
 from keyhole.worlds import Recorded
 
+pytestmark = pytest.mark.interpreted
+
 
 def two_crowds(rounds, numbers, n_items=20, flip=0.1):
     """Return relevance by round: five items are good at first, five others from a third on."""
@@ -85,6 +87,7 @@ def test_a_look_is_worth_a_share_of_the_future_that_falls(round, budget):
         assert is_worth_its_price(params, state, order, 2, round, 5.0) == is_worth
 
 
+@pytest.mark.compiled
 def test_every_item_is_seen_as_often_as_the_note_says():
     """One over the noted chance, where an item was seen, has mean one for each item."""
     ranker = Keystone(4, k=2)
@@ -100,6 +103,7 @@ def test_every_item_is_seen_as_often_as_the_note_says():
     assert (errors < 0.2).all()
 
 
+@pytest.mark.compiled
 def test_one_item_seen_is_enough_to_be_ahead_of_those_who_see_all():
     seen_one = play(Keystone(20), Flips(20), rounds=6_000, runs=6, seed=5).average_regret
     seen_all = play(FTPL(20, horizon=6_000), Flips(20), rounds=6_000, runs=6, seed=5)

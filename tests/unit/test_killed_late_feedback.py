@@ -6,6 +6,8 @@ import pytest
 from keyhole import FTPL, Forecaster, Hedge, RTopK
 from keyhole.contracts import Feedback
 
+pytestmark = pytest.mark.interpreted
+
 
 def seen(ranker, impression, relevance):
     values = np.asarray(relevance, float)[impression.ranking]

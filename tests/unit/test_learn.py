@@ -11,6 +11,8 @@ from keyhole.rankers.lists import ContextualRTopK
 from keyhole.reveals import Top
 from keyhole.worlds.queries import Queries
 
+pytestmark = pytest.mark.interpreted
+
 ROUNDS = 31
 GENERATOR = np.random.default_rng(2)
 FEATURES = GENERATOR.normal(size=(40, 3))

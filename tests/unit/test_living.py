@@ -11,6 +11,8 @@ from keyhole import FTPL, Feedback, Fixed, Flips, Hedge, Impression, Log, RTopK,
 from keyhole.contracts import Query
 from keyhole.errors import FeedbackTooSmall, InvalidInput, UnknownName
 
+pytestmark = pytest.mark.interpreted
+
 NAMES = ["ant", "bee", "cat", "dog"]
 
 

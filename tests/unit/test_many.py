@@ -6,6 +6,8 @@ import pytest
 from keyhole.game.many import learn_many, rank_many
 from keyhole.rankers import ranker
 
+pytestmark = pytest.mark.interpreted
+
 _SOME = [("keystone", {"k": 2}), ("rtopk", {"horizon": 60}), ("thompson", {}), ("ftpl", {})]
 _RELEVANCE = np.array([0.0, 1.0, 0.0, 1.0, 0.0])
 

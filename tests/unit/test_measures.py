@@ -15,6 +15,8 @@ from keyhole.contracts import Measure, measure_work
 from keyhole.errors import InvalidInput, UnknownName
 from keyhole.measures import MEASURES
 
+pytestmark = pytest.mark.interpreted
+
 L = math.log2(3)
 EPSILON = float(np.finfo(np.float64).eps)
 

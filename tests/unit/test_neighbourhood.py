@@ -11,6 +11,8 @@ from keyhole.errors import InvalidInput
 from keyhole.rankers import Fixed, NeighbourhoodWatch, SemiBandit
 from keyhole.rankers.fixed.neighbourhood import fill_moves, neighbours_of, settle
 
+pytestmark = pytest.mark.interpreted
+
 NUMBERS = np.random.default_rng(1)
 
 
@@ -78,6 +80,7 @@ def test_sets_are_shown_as_often_as_the_note_says_and_estimates_are_unbiased():
     assert (np.abs(mean - (truth - bonus).ravel()) <= 4.5 * error + 1e-12).all()
 
 
+@pytest.mark.compiled
 def test_it_learns_what_the_semi_bandit_learns():
     rounds = 6_000
     relevance = (np.arange(4) > 1) != (NUMBERS.random((rounds, 4)) < 0.2)

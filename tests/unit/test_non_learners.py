@@ -8,6 +8,8 @@ from keyhole.checks.non_learners import KINDS, NonLearner, check_only_learners_p
 from keyhole.contracts import Feedback
 from keyhole.errors import UnknownName
 
+pytestmark = pytest.mark.interpreted
+
 LEARNER = RTopK(4, horizon=200, k=1, n_blocks=10, rate=1e6)
 RELEVANCE = np.array([0.0, 0.0, 1.0, 0.0])
 
@@ -33,8 +35,10 @@ def test_kinds_do_what_they_say():
     assert (learnt[100:, 0] == 2).mean() > 0.5  # rounds that explore have any item on top
     assert (found["contrary"][0][100:, -1] == 2).mean() > 0.5
     assert (found["fixed"][0] == np.arange(4)).all()
-    for name in ("random", "fixed", "idle"):
-        assert not found[name][1]["scores"].any()
+    assert not found["idle"][1]["scores"].any()
+    for name in ("random", "fixed"):  # there is nothing that they could keep
+        assert found[name][1]["unused"].size == 0
+        assert "scores" not in found[name][1]
     # Each item leads a quarter of 200 rounds: Hoeffding at 1e-6 gives 38 more or less.
     assert np.abs(np.bincount(found["random"][0][:, 0], minlength=4) - 50).max() <= 38
     first, again = (NonLearner(LEARNER.fresh(run=run), "random") for run in (0, 1))

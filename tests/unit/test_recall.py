@@ -31,6 +31,8 @@ from tests.unit.references_recall import looks_by_hand
 from tests.unit.test_draw import reference_mix
 from tests.unit.test_recall_model import N_FEATURES, N_ITEMS, prepared
 
+pytestmark = pytest.mark.interpreted
+
 NUMBERS = np.random.default_rng(3)
 
 
@@ -212,6 +214,7 @@ TELLERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("k", [1, 3])
 def test_lists_that_recur_are_learnt_by_heart(k):
     """Grades have nothing to do with features: only who remembers documents can know them."""

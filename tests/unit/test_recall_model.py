@@ -28,6 +28,8 @@ from keyhole.rankers.lists.recall_model import (
 )
 from keyhole.worlds.queries import Queries
 
+pytestmark = pytest.mark.interpreted
+
 N_FEATURES, N_ITEMS = 4, 6
 NUMBERS = np.random.default_rng(3)
 

@@ -35,6 +35,8 @@ from tests.unit.references_fixed import (
     place_of,
 )
 
+pytestmark = pytest.mark.interpreted
+
 
 def same_play(ranker, reference, relevance_of, rounds, depth=None):
     """Play both on the same relevance; return how many rounds explored."""

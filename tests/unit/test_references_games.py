@@ -14,6 +14,8 @@ from keyhole.measures import measure
 from keyhole.reveals import Full
 from tests.unit.references import all_lists, average_precision, dcg, orders, sum_loss
 
+pytestmark = pytest.mark.interpreted
+
 SEED, ROUNDS = 4, 80
 
 

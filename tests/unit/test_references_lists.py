@@ -47,6 +47,8 @@ from tests.unit.references_lists import (
     worst_pair,
 )
 
+pytestmark = pytest.mark.interpreted
+
 LONGEST, ROUNDS = 7, 120
 
 

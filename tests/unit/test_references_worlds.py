@@ -28,6 +28,8 @@ from keyhole.worlds import (
 from tests.unit.references import REVEAL, WORLD, gumbels, normals, units
 from tests.unit.test_draw import reference_start, reference_unit, reference_word
 
+pytestmark = pytest.mark.interpreted
+
 SEED, RUN, ROUNDS = 5, 2, 60
 
 

@@ -6,6 +6,8 @@ import pytest
 from keyhole import Flips, Full, Log, RTopK, Top, play, replay
 from keyhole.errors import MAX_ROUND, FeedbackTooSmall, InvalidInput
 
+pytestmark = pytest.mark.interpreted
+
 
 def _header(ranker, round):
     ranker.rank(round=round)

@@ -16,6 +16,8 @@ from keyhole.theory.sabotage import Sabotaged, SabotagedParams, _believe_the_opp
 from keyhole.theory.search import changed, random_crowd, regret_per_round, worst_crowd
 from tests.unit.references import WORLD, units
 
+pytestmark = pytest.mark.interpreted
+
 
 class Scripted:
     """Random numbers that are known: answers in the order of the questions, which are kept."""

@@ -11,8 +11,11 @@ A claim that holds for a random ranker, or for one that never updates, says noth
     check_only_learners_pass(learns, ranker, non_learners(ranker))
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
 
 from keyhole.contracts import Query, Ranker, RankerKernel
 from keyhole.errors import FloatArray, check_choice, check_number
@@ -26,38 +29,56 @@ T = TypeVar("T")
 
 
 class NonLearnerParams(NamedTuple):
-    """The settings of the learner, and the largest relevance."""
+    """The settings of the learner, where it is asked, and the largest relevance."""
 
     learner: Any
     max_grade: float
 
 
-@kernel
-def _as_learnt(draw: Any, out: Any) -> None:
-    """Leave the ranking as the learner would show it."""
+class _Nothing(NamedTuple):
+    """The state and the memory of a ranker that has neither."""
+
+    unused: Any
+
+
+def _init(params: Any, n_items: int, n_features: int) -> _Nothing:
+    return _Nothing(np.zeros(0))
+
+
+def _work(params: Any, n_items: int) -> _Nothing:
+    return _Nothing(np.zeros(0))
 
 
 @kernel
-def _in_order(draw: Any, out: Any) -> None:
+def _in_order(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
     for position in range(out.shape[0]):
         out[position] = position
 
 
 @kernel
-def _shuffled(draw: Any, out: Any) -> None:
-    _in_order(draw, out)
+def _show_in_order(
+    params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
+) -> tuple[bool, float]:
+    _in_order(params, state, features, out, work)
+    return False, 1.0
+
+
+@kernel
+def _shuffle(
+    params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
+) -> tuple[bool, float]:
+    _in_order(params, state, features, out, work)
     for last in range(out.shape[0] - 1, 0, -1):
         other = int(scalar(draw, draw.round, _SHUFFLE, last) * (last + 1))
         out[last], out[other] = out[other], out[last]
+    return True, math.nan
 
 
-def _rank_by(rank: Any, replace: Any) -> Callable[..., tuple[bool, float]]:
+def _rank_by(rank: Any) -> Callable[..., tuple[bool, float]]:
     def rank_unlearnt(
         params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
     ) -> tuple[bool, float]:
-        explored, propensity = rank(params.learner, state, draw, features, out, work)
-        replace(draw, out)
-        return explored, propensity
+        return rank(params.learner, state, draw, features, out, work)
 
     return rank_unlearnt
 
@@ -78,13 +99,13 @@ def _opposite_of(update: Any) -> Callable[..., None]:
     return update_contrarily
 
 
-KINDS: dict[str, Callable[..., None]] = {
-    "random": _shuffled,
-    "fixed": _in_order,
-    "idle": _as_learnt,
-    "contrary": _as_learnt,
+KINDS: dict[str, Callable[..., Any] | None] = {
+    "random": _shuffle,
+    "fixed": _show_in_order,
+    "idle": None,
+    "contrary": None,
 }
-"""What the learner's ranking is replaced by, and ``contrary`` alone is told anything."""
+"""What ranks in place of the learner, if anything does; ``contrary`` alone is told anything."""
 
 
 def _greedy_by(greedy: Any) -> Callable[..., None]:
@@ -108,13 +129,40 @@ def _note_by(note: Any) -> Callable[..., None]:
     return note_unlearnt
 
 
+def _without_learner(rank: Any, has_greedy: bool) -> RankerKernel:
+    """Return what needs no learner: its code is the same for all, and compiled once."""
+    return RankerKernel(_init, _work, rank, _learn_nothing, _in_order if has_greedy else None)
+
+
+def _by_learner(own: RankerKernel, contrary: bool) -> RankerKernel:
+    def init(params: Any, n_items: int, n_features: int) -> Any:
+        return own.init(params.learner, n_items, n_features)
+
+    def work(params: Any, n_items: int) -> Any:
+        return own.work(params.learner, n_items)
+
+    def note_size(params: Any) -> int:
+        return own.note_size(params.learner)
+
+    return RankerKernel(
+        init,
+        work,
+        assemble(_rank_by, own.rank),
+        assemble(_opposite_of, own.update) if contrary else _learn_nothing,
+        None if own.greedy is None else assemble(_greedy_by, own.greedy),
+        assemble(_prepare_by, own.prepare),
+        note=assemble(_note_by, own.note),
+        note_size=note_size,
+    )
+
+
 class NonLearner(Ranker):
-    """A ranker with the schedule of another one that does not learn what that one learns.
+    """A ranker for the lists of another one that does not learn what that one learns.
 
     Parameters
     ----------
     learner
-        Whose settings, draws and scratch memory are used.
+        Whose lists are ranked, with its settings, draws and scratch memory if it is asked.
     kind
         ``random``: a random ranking every round. ``fixed``: the items in order. ``idle``: what the
         learner shows, but it is never told anything. ``contrary``: it is told ``max_grade`` less
@@ -133,29 +181,13 @@ class NonLearner(Ranker):
         super().__init__(learner.n_items, seed=learner.seed, run=learner.run)
         self.learner, self.kind, self.n_features = learner, kind, learner.n_features
         self.max_grade = learner.max_grade
-        own, replace = learner.kernel, KINDS[check_choice(kind, "`kind` of NonLearner", KINDS)]
-
-        def init(params: Any, n_items: int, n_features: int) -> Any:
-            return own.init(params.learner, n_items, n_features)
-
-        def work(params: Any, n_items: int) -> Any:
-            return own.work(params.learner, n_items)
-
-        def note_size(params: Any) -> int:
-            return own.note_size(params.learner)
-
-        self.kernel = RankerKernel(
-            init,
-            work,
-            assemble(_rank_by, own.rank, replace),
-            assemble(_opposite_of, own.update) if kind == "contrary" else _learn_nothing,
-            None if own.greedy is None else assemble(_greedy_by, own.greedy),
-            assemble(_prepare_by, own.prepare),
-            note=assemble(_note_by, own.note),
-            note_size=note_size,
-        )
+        rank = KINDS[check_choice(kind, "`kind` of NonLearner", KINDS)]
+        if rank is None:
+            self.kernel = _by_learner(learner.kernel, kind == "contrary")
+        else:
+            self.kernel = _without_learner(rank, learner.kernel.greedy is not None)
         self.params = NonLearnerParams(
-            learner.params,
+            learner.params if rank is None else 0,
             check_number(max_grade, "`max_grade` of NonLearner", above=0.0),
         )
 

@@ -69,8 +69,11 @@ _EIGHT = np.uint64(10000 * 2**32 + 1)
 
 @kernel
 def byte(text: Any, p: int) -> Any:
-    """Return the byte at ``p``, which is not negative: Numba would count from the end."""
-    return text[np.uintp(p)]
+    """Return the byte at ``p``, which is not negative: Numba would count from the end.
+
+    Interpreted it is a plain number: NumPy's own bytes would wrap around at 256 in a sum.
+    """
+    return int(text[np.uintp(p)])
 
 
 @kernel
