@@ -307,11 +307,14 @@ def test_compiling_on_the_way_of_a_request_is_a_warning():
     def function():
         return 1
 
-    preparing.watch_compiling()
+    preparer = preparing.Preparer()
+    preparer.watch()
     with capture_logs() as logs:
         compiled(function)()
         with preparing._expected():
             compiled(lambda: 2)()
+        preparer.halt()
+        compiled(lambda: 3)()
     assert [line["log_level"] for line in logs] == ["warning"]
     assert logs[0]["function"].endswith("function")
 
@@ -372,6 +375,10 @@ def test_kills_and_stops_while_code_is_compiled(tmp_path):
         status, headers, _ = service.ask("POST", "/v1/rankers/animals/rank", {})
         assert (status, headers["retry-after"]) == (503, "1")
         (child,) = until(lambda: children_of(service.process.pid))
+        # It gives way to the service, in whose session that counts, but hears no Ctrl-C for it.
+        until(lambda: os.sched_getscheduler(child) == os.SCHED_IDLE)
+        assert os.getsid(child) == os.getsid(service.process.pid)
+        assert os.getpgid(child) == child != os.getpgid(service.process.pid)
         service.process.kill()
         service.process.wait()
         until(lambda: is_gone(child))

@@ -169,14 +169,18 @@ class Desk:
         What is needed to make the ranker is there afterwards; what it needs to rank and to learn
         may be prepared once it exists.
         """
-        judged = Judged(await asyncio.to_thread(check_learnable, command.request))
-        if command.ranker not in self.engine.rankers:
-            request, secret = command.request, self.engine.secret
-            if self._preparer is None:
-                config = config_of(request, command.ranker, secret)
-                await asyncio.to_thread(warm_up, config)
-            else:
-                await self._preparer.make(request, command.ranker, secret)
+        request, name, preparer = command.request, command.ranker, self._preparer
+        judge = partial(check_learnable, request)
+        make = partial(config_of, request, name, self.engine.secret)
+        is_new = name not in self.engine.rankers
+        if preparer is None:
+            judged = Judged(await asyncio.to_thread(judge))
+            if is_new:
+                await asyncio.to_thread(warm_up, make())
+        else:
+            judged = Judged(await preparer.run(judge, request, name))
+            if is_new:
+                await preparer.run(make, request, name)
         return msgspec.structs.replace(command, judged=judged)
 
     async def subscribe(self, ranker: str) -> AsyncIterator[dict[str, Any]]:

@@ -14,14 +14,14 @@ import msgspec
 from keyhole.errors import KeyholeError
 from keyhole.service.commands import RankerRequest
 from keyhole.service.events import Config
-from keyhole.service.specs import config_of
+from keyhole.service.specs import check_learnable, config_of
 from keyhole.service.warming import warm_up
 
 NICENESS = 19
 
 
 class Order(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What to prepare: all that a ranker does, or where there is none yet, only to make it."""
+    """What to prepare: all that a ranker does, or where there is none yet, to judge and make it."""
 
     config: Config | None = None
     request: RankerRequest | None = None
@@ -32,6 +32,8 @@ def carry_out(order: Order) -> None:
     if order.request is not None:
         with suppress(KeyholeError):  # what is wrong with it, the service says
             config_of(order.request, "ranker", b"")
+        with suppress(KeyholeError):
+            check_learnable(order.request)
     if order.config is not None:
         warm_up(order.config)
 
@@ -46,10 +48,17 @@ def _end_with(number: int) -> None:
     os._exit(1)
 
 
+def _be_modest() -> None:
+    """Let the service have a processor as soon as it wants one, where the system can do that."""
+    with suppress(OSError):
+        os.nice(NICENESS)
+        if hasattr(os, "SCHED_IDLE"):  # gives way at once, not only at the end of its turn
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
 def main() -> None:
     """Carry out the order on standard input."""
-    with suppress(OSError):  # where it may not, it competes with the service as others do
-        os.nice(NICENESS)
+    _be_modest()
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     threading.Thread(target=_end_with, args=(sys.stdin.fileno(),), daemon=True).start()
     carry_out(order)

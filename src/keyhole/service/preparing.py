@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from numba.core import event
@@ -29,12 +29,14 @@ from keyhole.service.events import Config
 from keyhole.service.logs import logger
 from keyhole.service.preparation import Preparation, Source
 from keyhole.service.prepare import Order
-from keyhole.service.specs import config_of
 from keyhole.service.warming import warming
+
+T = TypeVar("T")
 
 _LOOK_SECONDS = 1.0
 """How long whoever creates a ranker waits for code that is on disk."""
 _TICK = 1.0
+_COMPILES = "numba:compile"
 _TIMES = 2
 """How often a process that compiles is tried."""
 _LONGEST_COMPLAINT = 500
@@ -58,7 +60,8 @@ class Preparer:
         self._pool = ThreadPoolExecutor(max(1, n_processors // 2), "keyhole-preparing")
         self._lock = threading.Lock()
         self._children: set[subprocess.Popen[bytes]] = set()
-        self._is_stopping = False
+        self._is_stopping = self._is_watching = False
+        self._watch = _Watch()
         self._tasks: set[asyncio.Task[None]] = set()
         self.known: dict[str, Preparation] = {}
         """The preparations of all rankers since the start, by name."""
@@ -88,21 +91,21 @@ class Preparer:
         with suppress(TimeoutError):
             await asyncio.wait_for(preparation.looked.wait(), _LOOK_SECONDS)
 
-    async def make(self, request: RankerRequest, name: str, secret: bytes) -> Config:
-        """Return the config of a ranker to be, or raise; a few kinds need code to be made at all.
+    async def run(self, work: Callable[[], T], request: RankerRequest, name: str) -> T:
+        """Return what some work on the request for a ranker comes to, or raise as it does.
 
-        Those wait for it here: what they are asked to be is not checked before it is there.
+        Few kinds need code to be made, and few measures to be judged: those wait for it here.
         """
-        made: list[Config] = []
+        found: list[T] = []
 
         def load() -> None:
-            made.append(config_of(request, name, secret))
+            found.append(work())
 
         if not await asyncio.to_thread(_from_disk, load):
             loop, order = asyncio.get_running_loop(), Order(request=request)
             self._check_going_on()
             await loop.run_in_executor(self._pool, self._ensure, load, order, name)
-        return made[-1]
+        return found[-1]
 
     async def _follow(
         self, preparation: Preparation, config: Config, tell: Callable[[], None]
@@ -122,9 +125,17 @@ class Preparer:
                 tell()
         tell()
 
+    def watch(self) -> None:
+        """Until it halts, log a warning where code is compiled that should have been prepared."""
+        event.register(_COMPILES, self._watch)  # type: ignore[no-untyped-call]
+        self._is_watching = True
+
     def halt(self) -> None:
         """End all that is going on, and let nothing begin."""
         with self._lock:
+            if self._is_watching:
+                event.unregister(_COMPILES, self._watch)  # type: ignore[no-untyped-call]
+                self._is_watching = False
             self._is_stopping = True
             for child in self._children:
                 child.terminate()
@@ -191,7 +202,9 @@ class Preparer:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": _import_path()},
-                start_new_session=True,  # what interrupts the service is not for it
+                # What interrupts the service is not for it. In a session of its own it would get
+                # as much of a processor as the service, however nice it is.
+                process_group=0,
             )
             self._children.add(child)
         try:
@@ -289,9 +302,3 @@ class _Watch(event.Listener):
             logger().warning("Code is compiled on the way of a request.", function=function)
 
     def on_end(self, event: Any) -> None: ...
-
-
-@cache
-def watch_compiling() -> None:
-    """From now on, log a warning where code is compiled that should have been prepared."""
-    event.register("numba:compile", _Watch())  # type: ignore[no-untyped-call]

@@ -90,7 +90,9 @@ def check_learnable(request: RankerRequest) -> dict[str, Any] | None:
     """
     n_items = request.max_items if request.items is None else len(request.items)
     k, grades = min(request.k, n_items), max(int(request.max_grade) + 1, _ENOUGH_GRADES)
-    answer = classify(request.measure, n_items, k, grades)
+    answer = classify(request.measure, n_items, k, grades, method="rule")
+    if answer.class_ == "unknown":  # to enumerate the game takes compiled code
+        answer = classify(request.measure, n_items, k, grades)
     if answer.class_ != "hopeless":
         return None
     verdict = answer.as_dict()

@@ -9,7 +9,7 @@ import msgspec
 from keyhole.errors import InvalidInput
 from keyhole.service.desk import Desk
 from keyhole.service.events import Config, body_of
-from keyhole.service.preparing import Preparer, watch_compiling
+from keyhole.service.preparing import Preparer
 from keyhole.service.settings import Settings
 from keyhole.service.store import open_store
 from keyhole.service.store.base import Store
@@ -36,7 +36,7 @@ def opener(settings: Settings, store: Store, preparer: Preparer) -> Callable[[],
             most_waiting=settings.max_waiting,
             preparer=preparer,
         )
-        watch_compiling()
+        preparer.watch()
         # What is there now stays: to look through all of it for garbage would hold up requests.
         gc.collect()
         gc.freeze()
