@@ -97,7 +97,9 @@ def play_command(
     against: Annotated[
         list[str] | None,
         typer.Option(
-            help="Also play this ranker on the same users, to compare; it sees as much as it needs."
+            metavar="NAME",
+            help="Also play this ranker on the same users; it sees as much as it needs. Options "
+            "of it may follow its name: 'ftpl eps_scale=0.01'.",
         ),
     ] = None,
     out: Annotated[
@@ -147,10 +149,10 @@ def play_command(
         if out is not None:
             check_figures()
         with output_folder(out) as folder:
-            games = [build(spec), *(_beside(spec, name) for name in against or [])]
+            labels = (ranker, *(against or []))
+            games = [build(spec), *(_beside(spec, given) for given in labels[1:])]
             results, curves = [], []
-            for game in games:
-                label = game.spec.ranker
+            for label, game in zip(labels, games, strict=True):
                 with progress_bar(label, rounds * runs, quiet=as_json) as advance:
                     trace = play_game(game, advance)
                 results.append(summary(game, trace))
@@ -163,34 +165,38 @@ def play_command(
                 write_atomically(folder / "results.json", to_json(record).encode())
                 write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
                 if has_figure:
-                    notes = [_learnt(result) for result in results]
+                    notes = [_learnt(*each) for each in zip(labels, results, strict=True)]
                     panel = Panel("", curves, log_x=log_log, log_y=log_log)
                     save_figure(folder, "regret", title, [panel], REGRET, label, notes)
             if as_json:
                 print_json(record)
                 return
-            _print_results(results)
+            _print_results(labels, results)
             if folder is not None:
                 what = "Figure and results" if has_figure else "Results"
                 say(f"{what} are in {folder}.")
 
 
-def _beside(spec: GameSpec, name: str) -> BuiltGame:
+def _beside(spec: GameSpec, given: str) -> BuiltGame:
     """Return the same game for another ranker, which sees as much, or more if it needs more."""
-    other = replace(spec, ranker=name, ranker_options={}, reveal=None)
+    words = given.split(" ")
+    first = next((place for place, word in enumerate(words) if "=" in word), len(words))
+    options = parse_options([f"ranker.{word}" for word in words[first:] if word])["ranker"]
+    name = " ".join(words[:first])
+    other = replace(spec, ranker=name, ranker_options=options, reveal=None)
     game = build(other)
     needs_more = spec.top is not None and game.ranker.depth > spec.top
     return build(replace(other, top=None)) if needs_more else game
 
 
-def _learnt(result: dict[str, Any]) -> str:
+def _learnt(label: str, result: dict[str, Any]) -> str:
     """Return what a ranker would show in the end, as a sentence: items by name, or from 0."""
     first = result["learnt_ranking"][:_NAMED]
     n_more = len(result["learnt_ranking"]) - len(first)
     more = f" and {n_more} more" if n_more else ""
     called = "" if result["item_names"] is not None else "items "
     shown = f"{called}{', '.join(map(str, first))}{more}"
-    return f"{result['spec']['ranker']} would now show: {shown}"
+    return f"{label} would now show: {shown}"
 
 
 def _number(value: float | None, error: float | None = None) -> str:
@@ -199,24 +205,24 @@ def _number(value: float | None, error: float | None = None) -> str:
     return f"{value:.4f}" if error is None else f"{value:.4f}\u00a0±\u00a0{error:.4f}"
 
 
-def _print_results(results: list[dict[str, Any]]) -> None:
+def _print_results(labels: tuple[str, ...], results: list[dict[str, Any]]) -> None:
     rows = [
         (
-            escape(result["spec"]["ranker"]),
+            escape(label),
             result["reveal"],
             _number(result["average_regret"], result["average_regret_error"]),
             _number(result["average_score"]),
             _number(result["best_fixed_score"]),
             "not known" if result["slope"] is None else f"{result['slope']:.2f}",
         )
-        for result in results
+        for label, result in zip(labels, results, strict=True)
     ]
     show_table(
         escape(results[0]["measure"]) + lower_is_better(results[0]["is_loss"]),
         ("ranker", "sees", "average regret>", "average score>", "best fixed>", "slope>"),
         rows,
     )
-    for result in results:
-        say(f"{_learnt(result)}.")
+    for each in zip(labels, results, strict=True):
+        say(f"{_learnt(*each)}.")
     for note in dict.fromkeys(note for result in results for note in result["notes"]):
         say(f"Note: {note}.")

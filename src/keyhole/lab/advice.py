@@ -82,8 +82,8 @@ _ANY_CROWD = "against any crowd that is fixed in advance"
 GUARANTEES: dict[str, Guarantee] = {
     "keystone": Guarantee(
         2 / 3,
-        f"{_ANY_CROWD}, without knowing the horizon; in practice ahead of full information on "
-        f"crowds that stay and on crowds that change (study winners)",
+        f"{_ANY_CROWD}, without knowing the horizon; in practice ahead of full information with "
+        f"its theorem's tuning on crowds that stay and on crowds that change (study winners)",
         "a theorem of this project",
         _safety_bound,
     ),
