@@ -17,6 +17,7 @@ from keyhole.measures import MEASURES
 from keyhole.rankers import RANKERS
 from keyhole.reveals import REVEALS
 from keyhole.worlds import WORLDS
+from tests.lab.running import said
 
 PLAY = (
     "play --ranker rtopk --subroutine ftpl --items 20 --rounds 10000 --top 1 --measure DCG "
@@ -96,6 +97,7 @@ def test_how_a_csv_is_written_is_told_by_set(tmp_path):
     assert "the first column names the people and is no item" in record["notes"]
 
 
+@pytest.mark.interpreted
 def test_measures_without_a_comparator_say_so():
     record = json.loads(
         run("play", "--measure", "ERR", "--items", 20, "--rounds", 300, "--json").stdout
@@ -106,11 +108,13 @@ def test_measures_without_a_comparator_say_so():
     assert any("tuned for DCG" in note for note in record["notes"])
 
 
+@pytest.mark.interpreted
 def test_formulas_of_measures_are_printed_whole():
     game = ["--measure", "AP", "--items", 5, "--rounds", 50]
     assert "AP (gain; item 1[r > 0]; position" in " ".join(run("play", *game).stdout.split())
 
 
+@pytest.mark.interpreted
 def test_results_without_a_figure_are_not_called_one(tmp_path):
     game = ["--measure", "ERR", "--items", 20, "--rounds", 300, "--out", tmp_path]
     assert f"Results are in {tmp_path}." in run("play", *game).stdout.replace("\n", "")
@@ -134,6 +138,7 @@ def test_the_title_of_a_long_path_fits(tmp_path, monkeypatch):
     assert titles[1] == f"DCG, 3 items, {'r' * 20}…{'s' * 15}.csv"
 
 
+@pytest.mark.interpreted
 def test_regret_against_what_a_search_found_is_called_a_lower_bound():
     record = json.loads(
         run("play", "--measure", "AP", "--items", 20, "--rounds", 300, "--json").stdout
@@ -152,6 +157,20 @@ def test_the_papers_algorithm_is_played_beside_the_default_and_sees_as_much():
     assert [one["reveal"] for one in json.loads(full)["against"]] == ["full"]
     inside = json.loads(run("play", "--rounds", 300, "--subroutine", "ftpl", "--json").stdout)
     assert (inside["spec"]["ranker"], inside["against"]) == ("rtopk", [])
+
+
+@pytest.mark.interpreted
+def test_options_may_follow_the_name_of_a_contender():
+    game = ["play", "--items", 6, "--rounds", 40, "--seed", 3, "--ranker", "ftpl"]
+    bold = "ftpl eps_scale=0.01"
+    both = json.loads(run(*game, "--against", bold, "--against", "ftpl", "--json").stdout)
+    alone = json.loads(run(*game, "--set", "ranker.eps_scale=0.01", "--json").stdout)
+    told, usual = both["against"]
+    assert told["spec"]["ranker_options"] == {"eps_scale": 0.01}
+    assert told["curve"] == alone["curve"] != usual["curve"] == both["curve"]
+    assert f"{bold} would now show: items" in said(run(*game, "--against", bold))
+    refused = run(*game, "--against", "ftpl epsscale=1", code=2)
+    assert "An option of FTPL must be one of eps_scale" in said(refused)
 
 
 def test_warnings_become_notes():

@@ -5,6 +5,8 @@ import pytest
 
 from keyhole.rankers import ranker
 
+pytestmark = pytest.mark.interpreted
+
 _KNOWN = [
     ("keystone", {}),
     ("keystone", {"k": 2}),
