@@ -5,6 +5,7 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -245,7 +246,7 @@ def test_those_named_have_as_good_a_rate_as_the_first(name, n_items, k, features
     record = as_record(advise(name, n_items, k, n_features=features))
     names = [each["ranker"] for each in record["candidates"]]
     assert names == [each for each in GUARANTEES if each in names]  # those to be taken first
-    powers = {each: GUARANTEES[each].power for each in names}
+    powers: dict[str, Any] = {each: GUARANTEES[each].power for each in names}
     first, *rest = names
     better = [
         each for each in rest

@@ -109,7 +109,7 @@ def compared():
     def of(name):
         if name not in found:
             spec, names, beside = GAMES[name]
-            ranking = list(range(spec.items))[::-1]
+            ranking = list(range(spec.items or 0))[::-1]
             options = {"fixed": {"ranking": ranking}}
             found[name] = play_contest(contest_of_games(spec, names, beside, options))
         return found[name]

@@ -99,6 +99,7 @@ def test_bounds_on_risks_vary_in_one_number():
         points, vary="queries", bound="descent, averaged", surrogate="listnet", **options
     )
     steepness = loss.lipschitz(7, max_grade=1.0, max_score=2.5 * 1.5)
+    assert steepness is not None
     expected = [generalisation.descent_bound(steepness, 2.5, 1.5, n) for n in (50, 200, 800)]
     assert found.tolist() == pytest.approx(expected)
     for vary, fixed in (("items", {"queries": 90}), ("queries", {"items": 9})):
@@ -111,9 +112,9 @@ def test_bounds_on_risks_vary_in_one_number():
                 own = {f"n_{name}": number for name, number in {**fixed, vary: point}.items()}
                 problem = Problem(surrogate("smooth_dcg", eps=0.5), radius=0.7, **own)
                 rows = {row.name: row.value for row in guarantees(problem)}
-                expected = problem.range if bound == "range" else rows[bound]
+                wanted = problem.range if bound == "range" else rows[bound]
                 assert value == pytest.approx(
-                    math.nan if expected is None else expected, rel=1e-12, nan_ok=True
+                    math.nan if wanted is None else wanted, rel=1e-12, nan_ok=True
                 )
     with pytest.raises(KeyholeError, match="bound must be one of"):
         LINES["risk-bound"](points, vary="items", bound="rang", surrogate="listnet")
