@@ -23,7 +23,8 @@ from keyhole.game.log import Log
 from keyhole.monitoring import classify
 from keyhole.service.keys import new_key
 from keyhole.service.store import open_store
-from tests.lab.effects import BASES, ECHOES, EFFECTS, KEPT, WITHOUT, write_texts
+from tests.lab.effects import BASES, ECHOES, EFFECTS, KEPT, WITHOUT
+from tests.lab.effects_files import write_texts
 from tests.service.make_first import FIXTURES
 
 pytestmark = pytest.mark.interpreted
@@ -173,8 +174,12 @@ def nothing_is_slow(monkeypatch, inputs):
     monkeypatch.setattr("keyhole.service.logs.configure_logs", lambda _: None)
     without_failure = SimpleNamespace(service=SimpleNamespace(failure=None))
     monkeypatch.setattr(http_app, "build_later", lambda *_: without_failure)
-    thread = SimpleNamespace(join=lambda **_: None)
-    monkeypatch.setattr("keyhole.cli.demo.start_demo", lambda *_: CALLS.append("demo") or thread)
+    monkeypatch.setattr("keyhole.cli.demo.start_demo", note_demo)
+
+
+def note_demo(*_):
+    CALLS.append("demo")
+    return SimpleNamespace(join=lambda **_: None)
 
 
 def write_axes(figure, buffer, **_):
