@@ -299,7 +299,8 @@ def test_the_command_prints_the_record_and_the_sentences():
 @pytest.mark.parametrize(
     ("wrong", "sentence", "mended"),
     [
-        (["--rounds", 0], "--rounds must be an integer of at least 1", ["--rounds", 1]),
+        (["--rounds", 0], "--rounds must be an integer between 1 and", ["--rounds", 1]),
+        (["--rounds", 2**47 + 1], "must be an integer between 1 and", ["--rounds", 2**47]),
         (["--top", 4], "must be an integer between 1 and", ["--top", 3]),
         (["--features", -1], "--features must be an integer of at least 0", ["--features", 1]),
         (["--grades", 1], "must be an integer", ["--grades", 2]),
