@@ -4,6 +4,7 @@ import math
 from statistics import fmean, stdev
 
 import numpy as np
+import pytest
 
 from keyhole.lab.results import Curve
 
@@ -47,3 +48,13 @@ def place_of(curve, at):
 def shown(curve, place):
     off = error(curve, place)
     return f"{mean(curve, place):.4g}" + ("" if math.isnan(off) else f" ± {off:.2g}")
+
+
+def close(one, other):
+    """Return whether numbers, or lists of them, are the same to rounding; None is only None."""
+    if not isinstance(other, list | tuple):
+        one, other = [one], [other]
+    return len(one) == len(other) and all(
+        a is b if b is None else a == pytest.approx(b, rel=1e-9, abs=1e-15)
+        for a, b in zip(one, other, strict=True)
+    )
