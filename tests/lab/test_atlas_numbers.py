@@ -166,7 +166,7 @@ def test_a_dispute_is_exit_code_1(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "save_atlas", lambda *_: None)
     given = ["atlas", "--out", tmp_path, "--json"]
     for atlas, code in ((ATLAS, 1), (Atlas(ENTRIES[:3]), 0)):
-        monkeypatch.setattr(command.maps, "make_atlas", lambda *_, atlas=atlas: atlas)
+        monkeypatch.setattr("keyhole.lab.atlas.make_atlas", lambda *_, atlas=atlas: atlas)
         ended = run(*given, code=code)
         assert len(json.loads(ended.stdout)["cells"]) == len(atlas.entries)
         assert ("Disagreement: NDCG on 3 items with 2 grades and the top 2 shown is local by "

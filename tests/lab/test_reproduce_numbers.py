@@ -4,6 +4,7 @@ import csv
 import json
 from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_files_have_the_curves_and_the_verdicts(papers, tmp_path, monkeypatch):
             (row["curve"], int(row["round"]), float(row["average_regret"]))
             for row in csv.DictReader(file)
         ]
-    expected = []
+    expected: list[Any] = []
     for label, given in CURVES.items():
         x, values = played(*given)
         assert np.array_equal(result.curves[label].values, values)
