@@ -357,8 +357,8 @@ def test_curves_of_several_kinds_show_what_all_of_them_have():
 
 
 def test_shares_are_means_and_errors_over_those_of_the_unit(tmp_path):
-    unit = points("rtopk", [0, 1], [2.0, 8.0], [0.3, 0.4])
-    other = points("keystone", [0, 1], [1.0, 10.0], [0.1, math.nan])
+    unit = points("rtopk", [0, 1], [2.0, 8.128], [0.3, 0.4])
+    other = points("keystone", [0, 1], [1.0, 10.16], [0.1, math.nan])
     panel = Panel("title", [unit, other], groups=("u", "v"))
     figure = make_shares(tmp_path, "title", [panel], "rtopk", REGRET)
     (ax,) = figure.axes
@@ -368,7 +368,7 @@ def test_shares_are_means_and_errors_over_those_of_the_unit(tmp_path):
     assert segments[0] == pytest.approx(np.array([[0.5 - 0.1, 0], [0.5 + 0.1, 0]]))
     assert segments[1] == pytest.approx(np.array([[1.25, 1], [1.25, 1]]))
     assert container[0].get_color() == looks_of([("keystone", "")])["keystone"].colour
-    assert [text.get_text() for text in ax.texts] == ["2", "8"]
+    assert [text.get_text() for text in ax.texts] == ["2", "8.13"]
     assert [line.get_xdata()[0] for line in ax.get_lines()][:2] == [0.0, 1.0]
     assert ax.get_xlabel() == "average regret up to t, as a share of that of rtopk"
     low, high = ax.get_xlim()

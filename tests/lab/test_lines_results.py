@@ -13,6 +13,7 @@ from keyhole.bounds import generalisation, iw_onlinerank, keystone
 from keyhole.bounds.guarantees import Problem, guarantees
 from keyhole.errors import InvalidInput, KeyholeError
 from keyhole.figures.panels import Axes
+from keyhole.game import play
 from keyhole.lab.figures.groups import GroupCurve, grouped, table_of
 from keyhole.lab.kinds.games import GameSpec, build, play_game
 from keyhole.lab.kinds.horizons import HorizonsSpec, build_horizons, play_horizons
@@ -103,7 +104,7 @@ def test_bounds_on_risks_vary_in_one_number():
     expected = [generalisation.descent_bound(steepness, 2.5, 1.5, n) for n in (50, 200, 800)]
     assert found.tolist() == pytest.approx(expected)
     for vary, fixed in (("items", {"queries": 90}), ("queries", {"items": 9})):
-        for bound in ("descent, averaged", "range"):
+        for bound in ("descent, averaged", "least mean loss", "range"):
             found = LINES["risk-bound"](
                 points, vary=vary, bound=bound, surrogate="smooth_dcg",
                 surrogate_options={"eps": 0.5}, radius=0.7, **fixed,
@@ -284,6 +285,15 @@ def test_means_of_lists_are_of_those_since_a_round(since, greedy, tmp_path):
     built = build_lists(spec)
     whole = play_lists("a", built)
     end = play_lists_to_the_end("a", built)
+    trace = play(
+        built.ranker, built.world, measure="NDCG@2", reveal=built.reveal, rounds=30, seed=6,
+        runs=2, n_points=30,
+    )  # fmt: skip
+    totals, others = trace.scores, trace.greedy
+    if greedy:
+        totals, others = others, totals
+    assert np.array_equal(whole.values, totals / trace.rounds)
+    assert not np.array_equal(whole.values, others / trace.rounds)
     places = whole.x.tolist()
     first = places.index(since) if since else None
     expected = []
