@@ -104,7 +104,7 @@ def test_bounds_on_risks_vary_in_one_number():
     expected = [generalisation.descent_bound(steepness, 2.5, 1.5, n) for n in (50, 200, 800)]
     assert found.tolist() == pytest.approx(expected)
     for vary, fixed in (("items", {"queries": 90}), ("queries", {"items": 9})):
-        for bound in ("descent, averaged", "least mean loss", "range"):
+        for bound in ("descent, averaged", "least mean loss, grows with lists", "range"):
             found = LINES["risk-bound"](
                 points, vary=vary, bound=bound, surrogate="smooth_dcg",
                 surrogate_options={"eps": 0.5}, radius=0.7, **fixed,
