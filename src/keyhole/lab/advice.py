@@ -11,7 +11,13 @@ from typing import Any
 import keyhole
 from keyhole.bounds import blocks, ftpl, keystone
 from keyhole.contracts import Measure
-from keyhole.errors import FeedbackTooSmall, InvalidInput, KeyholeError, check_integer
+from keyhole.errors import (
+    MAX_ROUND,
+    FeedbackTooSmall,
+    InvalidInput,
+    KeyholeError,
+    check_integer,
+)
 from keyhole.files import plain
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import Classification, classify
@@ -249,7 +255,7 @@ def advise(
     """
     answer = classify(measure, n_items, k, grades)
     if rounds is not None:
-        check_integer(rounds, "`rounds`", at_least=1)
+        check_integer(rounds, "`rounds`", at_least=1, at_most=MAX_ROUND)
     check_integer(n_features, "`n_features`", at_least=0)
     question = Question(named_measure(measure), n_items, k, grades, rounds, n_features)
     base = ContextualRanker if n_features else FixedListRanker
