@@ -256,7 +256,9 @@ def test_digests_that_are_added_are_counted(monkeypatch):
     asked = kept.overlap(*table([1, 2, 3, 4, 5]))
     assert (asked.n_rows, asked.found) == (3, 1.0)
     # What is above the limit stays out, however little there is.
-    assert kept.and_rows(*table([1, 2, 3, 4, 5])).digests.tolist() == sorted(keys)[:3]
+    again = kept.and_rows(*table([1, 2, 3, 4, 5]))
+    assert (again.digests.tolist(), again.limit) == (sorted(keys)[:3], kept.limit)
+    assert again.counts.tolist() == [counts[key] + 1 for key in sorted(keys)[:3]]
 
 
 def test_a_recorder_tells_of_what_it_was_given(monkeypatch):
