@@ -251,7 +251,8 @@ def judged(name, log, chances, question, largest_weight, trials):
 
 def report(log, policies, **question):
     """Return what the gate says of two policies: ``policies`` are name, chances, weight, trials."""
-    found, said = zip(*(judged(*p[:1], log, p[1], question, *p[2:]) for p in policies), strict=True)
+    both = [judged(name, log, chances, question, *more) for name, chances, *more in policies]
+    found, said = zip(*both, strict=True)
     confidence, seed = question["confidence"], question["seed"]
     why = "it is not for differences of two policies"
     gaps = {
