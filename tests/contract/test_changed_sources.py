@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import llvmlite
 import numba
 import pytest
 
@@ -194,7 +195,7 @@ class Copy:
 
     def kept(self):
         """Return the code files by the functions they are of."""
-        found = {}
+        found: dict[str, set[tuple[str, int]]] = {}
         for path in self.cache.rglob("*.code"):
             found.setdefault(path.name.rsplit("-", 2)[0], set()).add(
                 (path.name, path.stat().st_mtime_ns)
@@ -251,7 +252,7 @@ def test_comments_and_where_a_function_stands_make_nothing_cold(versions):
 
 def test_code_is_kept_apart_by_what_compiles_it(tmp_path, monkeypatch):
     """A file of what compiles, a version or a setting: any of them makes all code another one's."""
-    stamp = code_cache.compiler_stamp.__wrapped__  # type: ignore[attr-defined]
+    stamp = code_cache.compiler_stamp.__wrapped__
     for path in Path(code_cache.__file__).parent.glob("*.py"):
         shutil.copy(path, tmp_path)
     monkeypatch.setattr(code_cache, "__file__", str(tmp_path / "code_cache.py"))
@@ -268,7 +269,7 @@ def test_code_is_kept_apart_by_what_compiles_it(tmp_path, monkeypatch):
     assert stamp() == before
     for owner, name, value in (
         (numba, "__version__", "0.0.1"),
-        (code_cache.llvmlite, "__version__", "0.0.1"),
+        (llvmlite, "__version__", "0.0.1"),
         (code_cache.config, "OPT", 1),
         (code_cache.config, "BOUNDSCHECK", 1),
     ):

@@ -12,7 +12,7 @@ import pytest
 
 from keyhole import FTPL, Flips
 from keyhole.checks.attacks import check_calls_hold_the_lock
-from keyhole.contracts import Ranker, RankerKernel, rankers
+from keyhole.contracts import Ranker, RankerKernel, rankers, states
 from keyhole.game.many import learn_many, rank_many
 
 pytestmark = pytest.mark.interpreted
@@ -101,13 +101,13 @@ class Unlocked(Watched):
     """One whose calls take their lock when what counts is done."""
 
     def rank(self, query=None, *, round=None):
-        lock, self.lock = self.lock, Anything()
+        lock, self.lock = self.lock, NOBODY
         shown = super().rank(query, round=round)
         self.lock = lock
         return shown
 
     def update(self, impression, feedback):
-        lock, self.lock = self.lock, Anything()
+        lock, self.lock = self.lock, NOBODY
         super().update(impression, feedback)
         self.lock = lock
 
@@ -126,6 +126,9 @@ class Anything:
 
     def release(self):
         pass
+
+
+NOBODY: Any = Anything()
 
 
 def many(ranker):
@@ -174,7 +177,7 @@ def test_states_are_copied_under_the_lock(monkeypatch):
         told.append(is_held(ranker.lock))
         return rankers_arrays(*given)
 
-    rankers_arrays = rankers.state_arrays
+    rankers_arrays = states.state_arrays
     monkeypatch.setattr(rankers, "state_arrays", arrays)
     assert set(ranker.state_dict()) == {"sums", "next_round", "spec"}
     assert told == [True]

@@ -97,7 +97,7 @@ def test_logs_that_go_on_have_the_rows_of_both():
         with pytest.raises(InvalidInput, match="A log of seed 7 and run 2 must go on with the"):
             log.followed_by(rest._replace(**changed))
     with pytest.raises(InvalidInput, match="A log must go on with a log"):
-        log.followed_by([rest])  # type: ignore[arg-type]
+        log.followed_by([rest])
 
 
 def test_room_that_is_left_is_dropped():
@@ -116,12 +116,12 @@ def test_room_that_is_left_is_dropped():
 
 @pytest.mark.parametrize("kind", ["as it is", "double", "no notes", "no features"])
 def test_files_and_impressions_keep_every_bit(kind, tmp_path):
-    given = {
-        "double": {"dtype": np.float64}, "no notes": {"note_size": 0}, "no features": {
-            "n_features": 0
-        },
-    }.get(kind, {})  # fmt: skip
-    log = some_log(**given)
+    kinds: dict[str, dict[str, Any]] = {
+        "double": {"dtype": np.float64},
+        "no notes": {"note_size": 0},
+        "no features": {"n_features": 0},
+    }
+    log = some_log(**kinds.get(kind, {}))
     log.save(tmp_path / "log.npz")
     again = Log.load(tmp_path / "log.npz")
     assert rows_of(again) == rows_of(log)

@@ -5,6 +5,7 @@ below it.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def changed(**fields):
     return Diagnostics(**{**vars(FINE), **fields})
 
 
-TOLD = {
+TOLD: dict[str, tuple[dict[str, Any], str]] = {
     "few": ({"effective_rows": 99.9}, "99.9 effective rows of 1000, fewer than 100"),
     "unrewarded": ({"n_rewarded": 9}, "it has 9 rewarded rows, fewer than 10"),
     "too heavy": (
@@ -215,7 +216,8 @@ def test_what_is_shared_for_certain_is_refused_and_what_is_not_is_let_pass():
 def test_the_gate_refuses_a_log_of_which_half_was_seen_and_judges_the_other_half():
     keys, rewards = np.arange(80.0), np.arange(80) % 2
     policy = Fitted(table(keys[:40], rewards=rewards[:40]))
-    log = BanditLog.of(*table(keys, rewards=rewards), np.full(80, 0.5), n_actions=2)
+    contexts, actions, _ = table(keys)
+    log = BanditLog.of(contexts, actions, rewards, np.full(80, 0.5), n_actions=2)
     with pytest.raises(InvalidInput, match=r"Fitted was trained on 48\.8% of this log: 50\.0% of"):
         evaluate(log, policy, "uniform")
     rest = evaluate(log.rows(np.arange(40, 80)), policy, "uniform")

@@ -1,6 +1,7 @@
 """Every number that the gate reports of rankings of documents, by definition."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,7 +121,12 @@ CASES = {
 def test_rankings_on_a_log(name, logged):
     score, k, max_grade = CASES[name]
     largest = None if max_grade is None else score([max_grade] * k)
-    asked = {"confidence": 0.8, "bound": "student-t", "seed": 5, "names": ("new", "old")}
+    asked: dict[str, Any] = {
+        "confidence": 0.8,
+        "bound": "student-t",
+        "seed": 5,
+        "names": ("new", "old"),
+    }
     policy = tops_in_another_order(3)
     baseline = [shown(row)[0] for row in range(40)] if logged else tops_in_another_order(2)
     found = evaluate_lists(
@@ -137,7 +143,8 @@ def test_rankings_on_a_log(name, logged):
 
 
 def test_grades_above_1_have_no_guarantee_unless_the_largest_is_said():
-    policy, asked = tops_in_another_order(3), {"names": ("new", "old"), "seed": 2}
+    policy = tops_in_another_order(3)
+    asked: dict[str, Any] = {"names": ("new", "old"), "seed": 2}
     found = evaluate_lists(LOG, policy, "logged", 0.9, k=3, bound="betting", **asked)
     assert found.lower_bound is None
     assert found.verdict == "keep"
@@ -150,9 +157,8 @@ def test_grades_above_1_have_no_guarantee_unless_the_largest_is_said():
     with pytest.raises(InvalidInput, match="`max_grade` must be at least 3, as the log has it"):
         evaluate_lists(LOG, policy, "logged", max_grade=2.0)
     binary = LOG._replace(values=np.minimum(LOG.values, 1.0))
-    unsaid, said = (
-        evaluate_lists(binary, policy, "logged", k=3, **more) for more in ({}, {"max_grade": 1.0})
-    )
+    unsaid = evaluate_lists(binary, policy, "logged", k=3)
+    said = evaluate_lists(binary, policy, "logged", k=3, max_grade=1.0)
     assert unsaid.as_dict() == said.as_dict()
     assert unsaid.lower_bound is not None
 
@@ -164,7 +170,7 @@ def test_as_many_items_count_as_every_row_reveals():
     assert revealed(LOG._replace(values=hidden)) == 1
     assert revealed(LOG._replace(values=np.zeros(len(hidden)))) == 6  # the longest list
     policy = tops_in_another_order(3)
-    by_default, said = (evaluate_lists(LOG, policy, **more) for more in ({}, {"k": 3}))
+    by_default, said = evaluate_lists(LOG, policy), evaluate_lists(LOG, policy, k=3)
     assert by_default.as_dict() == said.as_dict()
     assert evaluate_lists(LOG, policy, k=2).as_dict() != said.as_dict()
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def without_words(report):
 
 @pytest.mark.parametrize("bound", ["betting", "empirical-bernstein", "student-t", "bootstrap"])
 def test_graded_rewards_with_predictions_of_another_log(bound):
-    question = {
+    question: dict[str, Any] = {
         "confidence": 0.8, "bound": bound, "rewards": (-1.0, 2.0), "clip": 1.3, "seed": 4
     }  # fmt: skip
     found = evaluate(
@@ -97,7 +98,7 @@ def clicks():
 @pytest.mark.parametrize("clip", [None, 2.0])
 def test_clicks_of_fixed_actions_with_predictions_of_its_own(clip):
     log = clicks()
-    question = {
+    question: dict[str, Any] = {
         "confidence": 0.9, "bound": "betting", "rewards": None, "clip": clip, "seed": 11
     }  # fmt: skip
     found = evaluate(log, Always(3, 1), Always(3, 0), **question)
@@ -119,7 +120,7 @@ def test_clicks_of_fixed_actions_with_predictions_of_its_own(clip):
 
 def test_the_logging_policy_is_what_it_did():
     log = clicks()
-    question = {
+    question: dict[str, Any] = {
         "confidence": 0.85, "bound": "student-t", "rewards": None, "clip": 0.5, "seed": 1
     }  # fmt: skip
     table = np.random.default_rng(1).random((N, 3))
@@ -155,7 +156,7 @@ def test_the_logging_policy_is_what_it_did():
 
 def test_best_fixed_is_judged_on_the_other_half():
     """Chances and predictions that are given row by row go with their rows."""
-    question = {
+    question: dict[str, Any] = {
         "confidence": 0.9, "bound": "student-t", "rewards": (-1.0, 2.0), "clip": 1.1
     }  # fmt: skip
     halves = [np.random.default_rng(seed).permutation(N) < N // 2 for seed in range(30)]
@@ -300,9 +301,9 @@ def test_a_report_shows_its_numbers():
     drawn = found.drawing("it")
     assert drawn.estimates.label == "it"
     for name, line in report["difference"].items():
-        row = drawn.estimates.rows[name]
+        point = drawn.estimates.rows[name]
         known = {key: value for key, value in line["bounds"].items() if value is not None}
-        assert (row.value, row.low, row.bounds) == (
+        assert (point.value, point.low, point.bounds) == (
             line["value"], line["bounds"]["student-t"], known
         )  # fmt: skip
 

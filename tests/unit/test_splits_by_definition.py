@@ -1,6 +1,7 @@
 """Who is in which part: splits by time, by rows and by chance, folds, and what models are shown."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,7 +91,9 @@ def test_folds_are_of_one_size_and_hold_whole_groups(groups):
 def test_each_fold_is_judged_by_a_model_of_the_others(monkeypatch):
     """What is fitted to never holds what it is judged on; the penalty judged best is taken."""
     log, n_folds = Campaign([0.3, 0.4], n_features=2, n_informative=1).log(60), 3
-    folds, shown, judged = deal_folds(log, n_folds, 7), [], []
+    folds = deal_folds(log, n_folds, 7)
+    shown: list[Any] = []
+    judged: list[Any] = []
     worth = {0.5: [0.1, 0.9, 0.2], 2.0: [0.3, 0.4, 0.8], 8.0: [0.0, 0.0, 1.0]}
     row = choosing.MODELS["classifiers"]
 
