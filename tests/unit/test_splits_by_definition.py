@@ -14,6 +14,7 @@ from tests.unit.references import units
 
 N = 23
 MOMENTS = [5, 5, 1, 9, 9, 9, 2, 2, 7, 7, 7, 7, 3, 5, 1, 9, 8, 8, 2, 4, 4, 6, 6]
+UNEVEN = ["often"] * 11 + [f"visitor {row // 2}" for row in range(12)]
 GROUPS = [f"visitor {row * row % 7}" for row in range(N)]
 
 
@@ -51,7 +52,7 @@ def test_by_rows_the_first_part_has_the_nearest_number_of_rows(share):
 
 @pytest.mark.parametrize("seed", [0, 5])
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.9, 1.0])
-@pytest.mark.parametrize("groups", [None, GROUPS])
+@pytest.mark.parametrize("groups", [None, GROUPS, UNEVEN])
 def test_by_chance_whole_groups_are_dealt_in_the_order_of_their_numbers(seed, share, groups):
     """As many as come nearest to the share, and never all of them."""
     names = list(range(N)) if groups is None else sorted(set(groups))
