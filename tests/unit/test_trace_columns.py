@@ -18,7 +18,7 @@ from keyhole.game.log import Log
 from keyhole.game.run_end import RunEnd
 from keyhole.game.trace import interval_over_runs, log_log_slope
 from keyhole.measures import measure
-from keyhole.reveals import Top
+from keyhole.reveals import Noisy, Top
 
 pytestmark = pytest.mark.interpreted
 
@@ -280,3 +280,18 @@ def test_points_of_a_later_part_are_those_of_the_whole_game_after_it():
     after = [t for t in whole.rounds.tolist() if t > 12]
     assert later.rounds.tolist() == [*first.rounds.tolist(), *after]
     assert later.scores[0, -len(after) :].tolist() == whole.scores[0, -len(after) :].tolist()
+
+
+def test_what_a_noisy_reveal_shows_depends_on_the_round():
+    """Each round has flips of its own, those that the reveal draws for its seed and run."""
+    reveal = Noisy(Top(2), noise=0.4)
+    trace = play(RANKER, WORLD, reveal=reveal, rounds=25, seed=SEED, runs=2, record=True)
+    for run, log in enumerate(trace.logs):
+        ranker = RANKER.fresh(seed=SEED, run=run)
+        for t in range(25):
+            relevance = WORLD.relevance(t, seed=SEED, run=run)
+            impression = ranker.rank(round=t)
+            seen = reveal(relevance, impression.ranking, round=t, seed=SEED, run=run)
+            assert np.array_equal(log.pair(t)[1].values, seen.values, equal_nan=True), t
+            ranker.update(impression, seen)
+    assert not np.array_equal(trace.logs[0].values, trace.logs[1].values, equal_nan=True)
