@@ -1,4 +1,10 @@
-"""Bounds and intervals hold as often as they say; where they do not, that is measured."""
+"""Bounds and intervals hold as often as they say, no less and no more often.
+
+What is expected of those that hold in the limit, and of Clopper and Pearson's, is added up over all
+counts of clicks that a log can have (``expected_rates.py``), so that one which is too wide is seen
+as one that is too narrow is. Betting and empirical Bernstein hold for every distribution and are
+wide for clicks; the test of them says so.
+"""
 
 # ruff: noqa: T201 (tests print the intervals they hold results against)
 
@@ -6,6 +12,7 @@ import pytest
 
 from keyhole.offline.bounds import BOUNDS
 from keyhole.theory.coverage import SETTINGS, both_ends, lower_end, measure_coverage
+from tests.statistical.expected_rates import expected_rate
 
 N_LOGS = 2000
 FALLS_SHORT = {("neglected-baseline", "student-t"), ("neglected-baseline", "bootstrap")}
@@ -19,13 +26,31 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("setting", "bound"), CASES)
-def test_bounds_hold_at_their_nominal_rate(setting, bound):
-    found = measure_coverage(setting, bound, n_logs=N_LOGS, seed=1)
-    print(found)
+KNOWN = [case for case in CASES if case[1] in ("clopper-pearson", "student-t", "bootstrap")]
+
+
+@pytest.mark.parametrize(("setting", "bound"), KNOWN)
+def test_bounds_hold_as_often_as_expected(setting, bound):
+    """Within 0.1 % on either side of what follows from the distribution of the clicks."""
+    is_slow = bound == "bootstrap" and setting != "often"
+    found = measure_coverage(setting, bound, n_logs=N_LOGS // (1 + is_slow), seed=1)
+    expected = expected_rate(SETTINGS[setting], bound, 0.95)
+    low, high = found.interval
+    print(f"{found}; expected {expected:.2%}")
+    assert low <= expected <= high
     assert found.falls_short == ((setting, bound) in FALLS_SHORT)
-    if BOUNDS[bound].is_guaranteed:
-        assert found.interval[1] >= found.confidence
+    if setting == "often":  # where the limit is near
+        assert 0.94 <= expected <= 0.96
+
+
+@pytest.mark.parametrize(("setting", "bound"), [case for case in CASES if case not in KNOWN])
+def test_betting_and_bernstein_hold_more_often_than_they_say(setting, bound):
+    """They are conservative: of 95 % they make 98 % or more, whatever the clicks are."""
+    found = measure_coverage(setting, bound, n_logs=500, seed=1)
+    print(found)
+    assert BOUNDS[bound].is_guaranteed
+    assert found.rate >= 0.98
+    assert found.interval[0] > 0.95
 
 
 def test_the_shortfall_is_what_it_should_be():
@@ -45,27 +70,40 @@ def test_the_shortfall_is_what_it_should_be():
     assert low < expected < high
 
 
-def test_a_bound_that_is_too_bold_is_caught():
-    """The test can fail: a bound at 90 % does not pass for one at 95 %."""
-    bold = measure_coverage("often", "clopper-pearson", confidence=0.9, n_logs=N_LOGS, seed=1)
-    assert bold.interval[1] < 0.95
+@pytest.mark.parametrize("bound", ["clopper-pearson", "student-t", "bootstrap"])
+@pytest.mark.parametrize("ends", [lower_end, both_ends])
+@pytest.mark.parametrize("confidence", [0.9, 0.99])
+def test_a_bound_that_is_too_bold_or_too_shy_is_caught(bound, ends, confidence):
+    """The tests can fail: neither a bound at 90 % nor one at 99 % passes for one at 95 %."""
+    n_logs = 600 if bound == "bootstrap" else 1000
+    other = measure_coverage(
+        "often", bound, confidence=confidence, n_logs=n_logs, seed=1, ends=ends
+    )
+    expected = expected_rate(SETTINGS["often"], bound, 0.95, two_sided=ends is both_ends)
+    low, high = other.interval
+    print(f"{other}; expected of 95 %: {expected:.2%}")
+    assert not low <= expected <= high
+
+
+@pytest.mark.parametrize("bound", ["clopper-pearson", "student-t", "bootstrap"])
+def test_intervals_hold_as_often_as_expected(bound):
+    n_logs = 400 if bound == "bootstrap" else N_LOGS
+    found = measure_coverage("often", bound, n_logs=n_logs, seed=2, ends=both_ends)
+    expected = expected_rate(SETTINGS["often"], bound, 0.95, two_sided=True)
+    low, high = found.interval
+    print(f"{found}; expected {expected:.2%}")
+    assert low <= expected <= high
+    assert 0.94 <= expected <= 0.965
 
 
 @pytest.mark.parametrize(
-    ("setting", "bound", "n_logs"),
-    [
-        ("often", "student-t", N_LOGS),
-        ("often", "clopper-pearson", N_LOGS),
-        ("often", "empirical-bernstein", 400),
-        ("often", "bootstrap", 400),
-        ("often", "betting", 400),
-        ("rare-difference", "betting", 400),
-    ],
+    ("setting", "bound"),
+    [("often", "empirical-bernstein"), ("often", "betting"), ("rare-difference", "betting")],
 )
-def test_intervals_hold_at_their_nominal_rate(setting, bound, n_logs):
-    found = measure_coverage(setting, bound, n_logs=n_logs, seed=2, ends=both_ends)
+def test_intervals_by_betting_and_bernstein_hold_more_often_than_they_say(setting, bound):
+    found = measure_coverage(setting, bound, n_logs=400, seed=2, ends=both_ends)
     print(found)
-    assert not found.falls_short
+    assert found.rate >= 0.975
 
 
 def one_sided_on_both_sides(bound, estimate, confidence, **options):

@@ -82,6 +82,74 @@ def check_threads_take_turns(ranker: Ranker, world: World, rounds: int) -> None:
     )
 
 
+class _Watch:
+    """In place of a ranker's lock: it takes down what the ranker holds when it comes and goes."""
+
+    def __init__(self, ranker: Ranker) -> None:
+        self._ranker, self._lock, self._depth = ranker, ranker.lock, 0
+        self._state = ranker.state  # the very arrays that updates write to
+        self.begins: list[dict[str, Any]] = []
+        self.ends: list[dict[str, Any]] = []
+
+    def held(self) -> dict[str, Any]:
+        """Return a copy of what the ranker holds."""
+        arrays = {name: array.copy() for name, array in self._state._asdict().items()}
+        return {**arrays, "next_round": np.array(self._ranker.next_round)}
+
+    def __enter__(self) -> None:
+        self._lock.__enter__()
+        self._depth += 1
+        if self._depth == 1:
+            self.begins.append(self.held())
+
+    def __exit__(self, *reason: Any) -> None:
+        if self._depth == 1:
+            self.ends.append(self.held())
+        self._depth -= 1
+        self._lock.__exit__(*reason)
+
+    def acquire(self, blocking: bool = True) -> bool:
+        self.__enter__()
+        return True
+
+    def release(self) -> None:
+        self.__exit__(None, None, None)
+
+    def covered(self, call: Callable[[], Any]) -> tuple[Any, bool]:
+        """Return what a call gives, and whether all that it changed it changed under the lock."""
+        before = self.held()
+        self.begins, self.ends = [], []
+        given, begins, ends = call(), self.begins, self.ends
+        moments = [before, *(each for pair in zip(begins, ends, strict=True) for each in pair)]
+        moments.append(self.held())
+        # Nothing changes before it is taken, between two times, or after it was given back.
+        unheld = zip(moments[::2], moments[1::2], strict=True)
+        return given, bool(begins) and all(same(one, other) for one, other in unheld)
+
+
+def check_calls_hold_the_lock(ranker: Ranker, world: World, rounds: int) -> None:
+    """Check that showing, learning and loading a state change nothing without the lock."""
+    shared = ranker.fresh()
+    reveal = least_reveal(shared.depth, shared.n_items)
+    sentence = "{} of {} must change what it holds under its lock alone."
+    watch = _Watch(shared)
+    shared.lock = watch  # type: ignore[assignment]
+    for each in _rounds(shared, world, min(rounds, 12)):
+        where = each.where
+        impression, covered = watch.covered(
+            lambda each=each: shared.rank(each.query, round=each.where["round"])  # type: ignore[misc]
+        )
+        require(covered, sentence.format("`rank`", name_of(shared)))
+        feedback = reveal(each.relevance, impression.ranking, **where)
+        _, covered = watch.covered(
+            lambda seen=(impression, feedback): shared.update(*seen)  # type: ignore[misc]
+        )
+        require(covered, sentence.format("`update`", name_of(shared)))
+    empty = ranker.fresh().state_dict()
+    _, covered = watch.covered(lambda: shared.load_state_dict(empty))
+    require(covered, sentence.format("`load_state_dict`", name_of(shared)))
+
+
 def _misused_impressions(shown: Impression) -> Iterator[Callable[[], Impression]]:
     """Give impressions as no ranker returned them."""
     n_items, ranking = len(shown.ranking), shown.ranking
@@ -174,5 +242,6 @@ def _attack(ranker: Ranker, attempt: Callable[[], Any]) -> None:
 
 ATTACKS: tuple[Callable[[Ranker, World, int], None], ...] = (
     check_threads_take_turns,
+    check_calls_hold_the_lock,
     check_nothing_breaks_the_state,
 )
