@@ -342,22 +342,22 @@ def test_what_never_ends_is_timed_out(project):
 
 
 def test_a_test_that_fails_without_the_mutant_tells_nothing(project):
-    """It passed when it was collected, and alone in its turn it never does."""
+    """It passed when it was collected, and never again."""
     (project / "tests/unit/test_one.py").write_text(
         dedent("""
             from pathlib import Path
             from fake.one import total
 
             def test_once():
-                assert total([1]) != 1 or not Path("was_here").exists()
-                Path("was_here").touch()
+                total([1])
+                Path("was_here").touch(exist_ok=False)
 
             def test_total():
                 assert total([]) == 0
         """)
     )
     found, _ = outcomes(project, "--only", "fake/one.py:5")
-    assert found["result += value -> result -= value".replace(" -> ", "  ->  ")] == "survived"
+    assert found["result += value  ->  result -= value"] == "survived"
     (project / "tests/unit/test_two.py").write_text(
         "from fake.one import total\n\ndef test_total():\n    assert total([1]) == 1\n"
     )
