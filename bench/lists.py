@@ -393,8 +393,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         contend_with_peers(found, min(turns, 5), rounds)
     else:
         found.not_measured += [f"{PEERS_BAR:g} times {label}" for label in PEERS.values()]
-    short = min(SHORT, rounds)
-    remember(found, short, min(LONG, 100 * short))
+    remember(found, *((rounds, 2 * rounds) if chosen.rounds else (SHORT, LONG)))
     found.print(console)
     found.save()
     kept = sum(bar.passed for bar in found.bars)
