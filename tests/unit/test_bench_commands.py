@@ -251,6 +251,18 @@ def test_sizes_that_the_makefile_names_are_passed_on():
         assert "123" in made(target, f"{variable}=123").stdout, target
 
 
+def test_what_pages_name_is_there():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "papers").rglob("*.md")]
+    named = {(page.name, name) for page in pages
+             for name in re.findall(r"python -m (bench[\w.]*\w)", page.read_text())}  # fmt: skip
+    assert len(named) > 10
+    assert [each for each in sorted(named) if each[1] not in COMMANDS] == []
+    made_by = {(page.name, name) for page in pages
+               for name in re.findall(r"(?:^ +|`)make ([a-z-]+)", page.read_text(), re.M)}  # fmt: skip
+    assert len(made_by) > 20
+    assert [each for each in sorted(made_by) if each[1] not in TARGETS] == []
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_help_has_a_line_for_every_target():
     told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
