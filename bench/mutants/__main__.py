@@ -54,13 +54,14 @@ def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
     parser.add_argument("--seed", type=int, default=0, help="another seed samples others")
     parser.add_argument("--package", action="append", help="only of this package")
     parser.add_argument("--only", metavar="FILE:LINE", action="append", help="only of this line")
+    parser.add_argument("--tests", metavar="GLOB", action="append", help="only by these files")
     parser.add_argument("--jobs", type=int, default=n_cores(), help="processes at once")
     parser.add_argument("--budget", type=float, default=60.0, help="seconds of tests per turn")
     chosen = parser.parse_args(arguments)
     console, store = Console(), root / ".cache" / "mutants"
     trees = [Tree(root, store / f"tree{number}") for number in range(chosen.jobs)]
     reach = Reach(trees, store / "reach.json")
-    reach.update(console)
+    reach.update(console, chosen.tests or ["*"])
     mutants = all_mutants(root / "src")
     if chosen.package:
         mutants = {name: of for name, of in mutants.items() if name in chosen.package}

@@ -9,7 +9,7 @@ it had called by then.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -58,11 +58,13 @@ class Reach:
         self._names: list[str] = kept.get("names", [])
         self._numbers = {name: number for number, name in enumerate(self._names)}
         self._files: dict[str, Any] = kept.get("files", {})
+        self._chosen = set[str]()
 
     @cached_property
     def tests(self) -> dict[str, Any]:
         """Every test, with its seconds and the numbers of what it reaches."""
-        return {test: e for file in self._files.values() for test, e in file["tests"].items()}
+        files = [file for name, file in self._files.items() if name in self._chosen]
+        return {test: entry for file in files for test, entry in file["tests"].items()}
 
     @cached_property
     def _by_name(self) -> dict[str, set[str]]:
@@ -75,16 +77,20 @@ class Reach:
                 found.setdefault(name.partition("::")[0], set()).add(test)
         return found
 
-    def update(self, console: Console) -> None:
-        """Run the files of tests that are new or changed, those of one folder of src together."""
+    def update(self, console: Console, wanted: Sequence[str] = ("*",)) -> None:
+        """Run the files of tests that are new or changed, those of one folder of src together.
+
+        With patterns, those alone that match one of them are run, and tried.
+        """
         folder = self._trees[0].folder
         found = {path.relative_to(folder): path for glob in FILES for path in folder.glob(glob)}
         digests = {
             name.as_posix(): digest_of(path.read_bytes())
             for name, path in found.items()
             if not name.as_posix().startswith(LEFT_OUT)
+            and any(name.match(pattern) for pattern in wanted)
         }
-        self._files = {name: file for name, file in self._files.items() if name in digests}
+        self._chosen = set(digests)
         groups: dict[str, list[str]] = {}
         for name, digest in digests.items():
             if self._files.get(name, {}).get("digest") != digest:

@@ -257,8 +257,8 @@ def test_what_pages_name_is_there():
              for name in re.findall(r"python -m (bench[\w.]*\w)", page.read_text())}  # fmt: skip
     assert len(named) > 10
     assert [each for each in sorted(named) if each[1] not in COMMANDS] == []
-    made_by = {(page.name, name) for page in pages
-               for name in re.findall(r"(?:^ +|`)make ([a-z-]+)", page.read_text(), re.M)}  # fmt: skip
+    make = re.compile(r"(?:^ +|`)make ([a-z-]+)", re.M)
+    made_by = {(page.name, name) for page in pages for name in make.findall(page.read_text())}
     assert len(made_by) > 20
     assert [each for each in sorted(made_by) if each[1] not in TARGETS] == []
 
