@@ -1,5 +1,6 @@
 """Generated requests: a service that is busy is no fault, and one whose log has failed is."""
 
+import json
 import threading
 
 import pytest
@@ -22,9 +23,9 @@ def target(monkeypatch):
     monkeypatch.setattr(
         evaluations, "evaluate", lambda *given: goes_on.wait(60) and evaluate(*given)
     )
-    only = api_cases.json.loads(document())
+    only = json.loads(document())
     only["paths"] = {OPERATION.split()[1]: {"post": only["paths"][OPERATION.split()[1]]["post"]}}
-    monkeypatch.setattr(api_cases, "document", lambda: api_cases.json.dumps(only))
+    monkeypatch.setattr(api_cases, "document", lambda: json.dumps(only))
     made = Target()
     yield made
     goes_on.set()
