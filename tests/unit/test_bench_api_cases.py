@@ -9,6 +9,7 @@ from schemathesis.core.failures import FailureGroup
 from bench import api_cases
 from bench.api_cases import Target, attack, is_busy
 from keyhole.service.errors import StoreError
+from keyhole.service.evaluations import evaluate
 from keyhole.service.http import evaluations
 from keyhole.service.http.openapi import document
 
@@ -19,7 +20,6 @@ OPERATION = "POST /v1/rankers/{ranker}/evaluations"
 def target(monkeypatch):
     """Give a target of which requests are made for evaluations alone, none of which ever ends."""
     goes_on = threading.Event()
-    evaluate = evaluations.evaluate
     monkeypatch.setattr(
         evaluations, "evaluate", lambda *given: goes_on.wait(60) and evaluate(*given)
     )
