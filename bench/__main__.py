@@ -5,6 +5,7 @@ Each part runs in a process of its own, one after the other: ``bench.game``, ``b
 modules that can be run by themselves.
 """
 
+import argparse
 import subprocess
 import sys
 
@@ -21,11 +22,14 @@ PARTS = {
 
 def main() -> int:
     """Run all parts, and return 1 if one of them broke a promise."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=list(PARTS))
+    chosen, others = parser.parse_known_args()  # the others are for the parts
     failed = [
         part
-        for part, options in PARTS.items()
+        for part in chosen.only
         if subprocess.run(
-            [sys.executable, "-m", f"bench.{part}", *options, *sys.argv[1:]], check=False
+            [sys.executable, "-m", f"bench.{part}", *PARTS[part], *others], check=False
         ).returncode
     ]
     print(f"Not kept: {', '.join(failed)}." if failed else "All promises are kept.")

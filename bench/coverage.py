@@ -1,12 +1,16 @@
 """``python -m bench.coverage``: how often each lower bound holds, on 2,000 simulated logs each."""
 
+import argparse
 import sys
 
 from keyhole.offline.bounds import BOUNDS
 from keyhole.theory.coverage import SETTINGS, measure_coverage
 
 
-def main(n_logs: int = 2000) -> int:
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.coverage", description=__doc__)
+    parser.add_argument("--logs", type=int, default=2000, help="simulated logs for each bound")
+    n_logs = parser.parse_args().logs
     for name, setting in SETTINGS.items():
         print(f"{name}: {setting.about}, {setting.n_rows} rows, true value {setting.truth:g}")
         for bound in BOUNDS:

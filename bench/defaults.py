@@ -1,6 +1,6 @@
 """The defaults of the rankers of lists, on data of every kind and features of every scale.
 
-    python -m bench.defaults [--rounds N] [--set ranker.NAME=VALUE]
+    python -m bench.defaults [--rounds N] [--data NAME ...] [--lists N] [--set ranker.NAME=VALUE]
 
 Plays every surrogate on every data set, with `rtopk` where its gradient can be estimated from the
 top and with `listnet` (full feedback), features as they are, mapped onto 0 to 1 within each query
@@ -11,7 +11,8 @@ chosen on the first two data sets and judged on the others.
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,21 +34,21 @@ N_GENERATED = 300
 N_DOCUMENTS, N_MADE = 10, 400
 
 
-def _read(folder: str, **how: Any) -> Lists:
+def _read(folder: str, _n_lists: int, **how: Any) -> Lists:
     files = sorted((data_folder() / folder).glob(how.pop("pattern")))
     queries = read_letor(files, dtype=np.float32, **how)
     return np.asarray(queries.features), queries.relevance, queries.starts
 
 
-def _generated(shape: str) -> Lists:
+def _generated(shape: str, n_lists: int) -> Lists:
     world = Graded.like(shape)
-    lists = [(world.query(t).features, world.relevance(t)) for t in range(N_GENERATED)]
+    lists = [(world.query(t).features, world.relevance(t)) for t in range(n_lists)]
     starts = np.cumsum([0, *(len(grades) for _, grades in lists)])
     features = np.concatenate([rows for rows, _ in lists]).astype(np.float32)
     return features, np.concatenate([grades for _, grades in lists]), starts
 
 
-def _classes(name: str, wanted: int) -> Lists:
+def _classes(name: str, wanted: int, _n_lists: int) -> Lists:
     """Return lists of random rows of a set of classes, of which one class is relevant."""
     with np.load(data_folder() / "uci_multiclass" / f"{name}.npz") as arrays:
         X, y = arrays["X"], arrays["y"]
@@ -58,20 +59,22 @@ def _classes(name: str, wanted: int) -> Lists:
     return X[rows].astype(np.float32), (y[rows] == wanted).astype(float), starts
 
 
-DATA = {
-    "MQ2008": lambda: _read("mq2008", pattern="S*.txt.gz"),
-    "like Yandex": lambda: _generated("yandex"),
-    "LightGBM": lambda: _read(
+DATA: dict[str, Callable[[int], Lists]] = {
+    "MQ2008": partial(_read, "mq2008", pattern="S*.txt.gz"),
+    "like Yandex": partial(_generated, "yandex"),
+    "LightGBM": partial(
+        _read,
         "lightgbm_rank",
         pattern="rank.t*n.gz",
         groups=[data_folder() / "lightgbm_rank" / "rank.train.query.gz"],
     ),
-    "like Yahoo": lambda: _generated("yahoo"),
-    "like MSLR": lambda: _generated("mslr"),
-    "pendigits: 3": lambda: _classes("pendigits", 3),
-    "letter: G": lambda: _classes("letter", 6),
-    "optdigits: 8": lambda: _classes("optdigits", 8),
+    "like Yahoo": partial(_generated, "yahoo"),
+    "like MSLR": partial(_generated, "mslr"),
+    "pendigits: 3": partial(_classes, "pendigits", 3),
+    "letter: G": partial(_classes, "letter", 6),
+    "optdigits: 8": partial(_classes, "optdigits", 8),
 }
+"""What reads or makes each, told how many lists to make where they are made."""
 
 
 def rescaled(features: Any, starts: Any) -> dict[str, Any]:
@@ -87,10 +90,13 @@ def rescaled(features: Any, starts: Any) -> dict[str, Any]:
     }
 
 
-def worlds() -> Iterator[tuple[str, str, Queries]]:
-    """Yield every data set in every scale."""
-    for name, read in DATA.items():
-        features, grades, starts = read()
+def worlds(names: Iterable[str], most: int | None) -> Iterator[tuple[str, str, Queries]]:
+    """Yield data sets in every scale, with the first lists of each or all."""
+    for name in names:
+        features, grades, starts = DATA[name](N_GENERATED if most is None else most)
+        if most is not None:
+            starts = starts[: most + 1]
+            features, grades = features[: starts[-1]], grades[: starts[-1]]
         for scale, scaled in rescaled(features, starts).items():
             yield name, scale, Queries(np.ascontiguousarray(scaled, np.float32), grades, starts)
 
@@ -113,9 +119,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.defaults", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5_000)
     parser.add_argument("--set", action="append", default=[], metavar="ranker.NAME=VALUE")
+    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA), metavar="NAME")
+    parser.add_argument("--lists", type=int, help="only the first lists of each data set")
     chosen = parser.parse_args(arguments)
     options = parse_options(chosen.set, ("ranker",))["ranker"]
-    played = list(worlds())
+    played = list(worlds(chosen.data, chosen.lists))
     chance = [score("random-lists", world, {}, chosen.rounds) for _, _, world in played]
     rows = {}
     for ranker, surrogate in track(contenders(), console=Console(stderr=True)):

@@ -53,12 +53,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--quick", action="store_true", help="a fifth of the events")
+    parser.add_argument("--tail", type=int, default=TAIL, help="events after the last snapshot")
     asked = parser.parse_args()
     n_events = asked.events // 5 if asked.quick else asked.events
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.db"
         began = time.monotonic()
-        sizes = asyncio.run(play(path, n_events))
+        sizes = asyncio.run(play(path, n_events, asked.tail))
         rate = n_events / (time.monotonic() - began)
         ran = subprocess.run(
             [sys.executable, "-c", RESTART, str(path)], capture_output=True, text=True, check=True
@@ -68,11 +69,11 @@ def main() -> int:
     print(f"{n_events} events, {rate:.0f} per second; MB: {' '.join(f'{s:.0f}' for s in sizes)}")
     print(f"memory grew by {growth:.1%} from a fifth on (at most {MOST_GROWTH:.0%})")
     print(f"a restart with {tail} events to replay took {float(seconds):.2f} s (5 at most)")
-    kept = growth <= MOST_GROWTH and float(seconds) <= LONGEST_RESTART and int(tail) >= TAIL
+    kept = growth <= MOST_GROWTH and float(seconds) <= LONGEST_RESTART and int(tail) >= asked.tail
     return 0 if kept else 1
 
 
-async def play(path: Path, n_events: int) -> list[float]:
+async def play(path: Path, n_events: int, n_tail: int) -> list[float]:
     """Fill a log, and return the memory of this process after each tenth, in MB."""
     rng, sizes = random.Random(0), []
     with open_store(path) as store:
@@ -97,7 +98,7 @@ async def play(path: Path, n_events: int) -> list[float]:
             sizes.append(resident())
         await desk.stop()
         tail = Engine(store)  # which takes no snapshots
-        for _ in range(TAIL // 2):
+        for _ in range(n_tail // 2):
             shown = tail.execute(Rank("songs", RankRequest()))
             said = FeedbackRequest(relevance=[1.0])
             tail.execute(GiveFeedback("songs", shown.event_id, said))

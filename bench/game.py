@@ -10,6 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 from typing import Any
@@ -31,13 +32,36 @@ SAME = 1e-9
 ALIKE = 0.05
 # Items, rounds, share of the tight loop, multiple of NumPy. The lengths keep the 200 sorts of
 # the regret curve below a few per cent.
-GAMES = ((20, 100_000, 0.4, 30.0), (1000, 40_000, 0.6, 5.0))
-SIZES = (10, 30, 100, 300, 1000, 3000, 10_000)
-SCALING_FROM, SCALING_BAR = 100, 1.5
-KEYSTONE_BARS = {20: 4.0, 1000: 2.5}  # times a round of RTop-kF
+SCALING_BAR = 1.5
 GROWTH_BAR = 1024.0  # KiB; a byte per round would be ten times as much
-RUNS, RUN_ROUNDS = 1000, 10_000
 SPEED_UP_PER_CORE = 0.8
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How long the games are, and the lists in them."""
+
+    games: tuple[tuple[int, int, float, float], ...] = (
+        (20, 100_000, 0.4, 30.0),
+        (1000, 40_000, 0.6, 5.0),
+    )
+    lists: tuple[int, ...] = (10, 30, 100, 300, 1000, 3000, 10_000)
+    scaling_from: int = 100
+    work: int = 20_000_000  # items that are ranked in a game
+    keystone: tuple[tuple[int, float], ...] = ((20, 4.0), (1000, 2.5))  # times a round of RTop-kF
+    rounds: int = 100_000
+    runs: int = 1000
+    run_rounds: int = 10_000
+    horizons: tuple[int, int] = (memory.SHORT, memory.LONG)
+    turns: int = 9
+    few_turns: int = 5
+
+
+FULL = Sizes()
+QUICK = replace(FULL, work=4_000_000, rounds=20_000, runs=250, turns=3, few_turns=3)
+TINY = Sizes(
+    ((5, 60, 0.0, 0.0),), (4, 5, 6), 5, 60, ((5, np.inf),), 8, 3, 20, (10, 20), 1, 1
+)  # to see that all of it works: no figure of it means anything
 
 
 def in_turns(
@@ -80,9 +104,9 @@ def check_same_work(tight: Tight, setup: Setup) -> float:
     return float(max(gaps))
 
 
-def contend(report: Report, tight: Tight, console: Console, turns: int) -> None:
+def contend(report: Report, tight: Tight, console: Console, size: Sizes) -> None:
     """Compare keyhole with the tight loop and with NumPy."""
-    for n_items, rounds, share, multiple in GAMES:
+    for n_items, rounds, share, multiple in size.games:
         setup = Setup(n_items, rounds)
         gap = check_same_work(tight, setup)
         console.print(
@@ -93,7 +117,7 @@ def contend(report: Report, tight: Tight, console: Console, turns: int) -> None:
             tight.name: partial(tight.play, setup),
             "NumPy loop": partial(play_plain, setup),
         }
-        seconds = in_turns(contenders, turns, time.thread_time)
+        seconds = in_turns(contenders, size.turns, time.thread_time)
         for name, spent in seconds.items():
             report.contenders.append(
                 {
@@ -122,16 +146,16 @@ def contend(report: Report, tight: Tight, console: Console, turns: int) -> None:
         )
 
 
-def scale(report: Report, turns: int) -> None:
+def scale(report: Report, size: Sizes) -> None:
     """Measure how the cost of a round grows with the list."""
-    work = 4_000_000 if report.quick else 20_000_000
-    setups = {m: Setup(m, max(work // m, m)) for m in SIZES}
-    seconds = in_turns({str(m): s.play for m, s in setups.items()}, turns, time.thread_time)
+    setups = {m: Setup(m, max(size.work // m, m)) for m in size.lists}
+    players = {str(m): s.play for m, s in setups.items()}
+    seconds = in_turns(players, size.few_turns, time.thread_time)
     cost = {m: median(seconds[str(m)]) / s.rounds * 1e9 for m, s in setups.items()}
     for m, ns in cost.items():
         row = {"items": m, "rounds": setups[m].rounds, "ns": ns}
         report.scaling.append({**row, "per_m_log_m": ns / (m * math.log2(m))})
-    large, small = SIZES[-1], SCALING_FROM
+    large, small = size.lists[-1], size.scaling_from
     growth = cost[large] / cost[small] * (small * math.log2(small)) / (large * math.log2(large))
     report.at_most(
         "cost of a round grows like m log m",
@@ -141,28 +165,29 @@ def scale(report: Report, turns: int) -> None:
     )
 
 
-def keystone(report: Report, turns: int) -> None:
+def keystone(report: Report, size: Sizes) -> None:
     """Measure what a keystone costs beside RTop-kF, and how that grows with the list."""
-    work = 2_000_000 if report.quick else 20_000_000
-    rounds = {m: max(work // m, 2 * m) for m in (20, 100, 1000, SIZES[-1])}
+    large, small = size.lists[-1], size.scaling_from
+    lists = sorted({small, large, *(m for m, _ in size.keystone)})
+    work = size.work // 2 if report.quick else size.work
+    rounds = {m: max(work // m, 2 * m) for m in lists}
     contenders: dict[str, Callable[[], Any]] = {}
     for m, T in rounds.items():
         for name, ranker in (("keystone", Keystone(m)), ("rtopk", RTopK(m, horizon=T))):
             contenders[f"{name}, {m}"] = partial(play, ranker, Flips(m), rounds=T, n_threads=1)
     for contender in contenders.values():
         contender()  # compiles
-    seconds = in_turns(contenders, turns, time.thread_time)
+    seconds = in_turns(contenders, size.few_turns, time.thread_time)
     cost = {
         name: median(spent) / rounds[int(name.split()[1])] * 1e9 for name, spent in seconds.items()
     }
-    for m, bar in KEYSTONE_BARS.items():
+    for m, bar in size.keystone:
         report.at_most(
             f"a round of keystone in rounds of RTop-kF, m={m}",
             f"{cost[f'keystone, {m}']:,.0f} against {cost[f'rtopk, {m}']:,.0f} ns/round",
             ratio(seconds[f"keystone, {m}"], seconds[f"rtopk, {m}"]),
             bar,
         )
-    large, small = SIZES[-1], SCALING_FROM
     growth = (cost[f"keystone, {large}"] / cost[f"keystone, {small}"]) * (
         small * math.log2(small) / (large * math.log2(large))
     )
@@ -174,10 +199,11 @@ def keystone(report: Report, turns: int) -> None:
     )
 
 
-def remember(report: Report) -> None:
+def remember(report: Report, size: Sizes) -> None:
     """Measure how memory grows with the horizon."""
-    found = memory.growth()
-    horizons = f"from T={memory.SHORT:,} to {memory.LONG:,}, fresh process"
+    short, long = size.horizons
+    found = memory.growth(20, short, long)
+    horizons = f"from T={short:,} to {long:,}, fresh process"
     report.at_most(
         "memory is independent of the horizon: heap",
         f"KiB more at the peak of tracemalloc, {horizons}",
@@ -192,10 +218,10 @@ def remember(report: Report) -> None:
     )
 
 
-def spread(report: Report, turns: int) -> None:
+def spread(report: Report, size: Sizes) -> None:
     """Play many runs on one core and on all."""
-    runs, cores = RUNS // 4 if report.quick else RUNS, n_cores()
-    setup, seen, scores = Setup(20, RUN_ROUNDS), dict[int, int](), dict[int, Any]()
+    runs, cores = size.runs, n_cores()
+    setup, seen, scores = Setup(20, size.run_rounds), dict[int, int](), dict[int, Any]()
 
     def play_on(n_threads: int) -> None:
         told: list[int] = []
@@ -210,7 +236,7 @@ def spread(report: Report, turns: int) -> None:
         seen[n_threads], scores[n_threads] = sum(told), trace.scores
 
     contenders = {"1": lambda: play_on(1), "all": lambda: play_on(cores)}
-    seconds = in_turns(contenders, turns, time.perf_counter)
+    seconds = in_turns(contenders, size.few_turns, time.perf_counter)
     if cores > 1:
         report.at_least(
             f"{runs} runs use all {cores} cores",
@@ -232,9 +258,9 @@ def spread(report: Report, turns: int) -> None:
     )
 
 
-def every_ranker(report: Report, turns: int) -> None:
+def every_ranker(report: Report, size: Sizes) -> None:
     """Measure every ranker and subroutine."""
-    T = 20_000 if report.quick else 100_000
+    T = size.rounds
     rankers: dict[str, Ranker] = {
         f"rtopk {name}": RTopK(20, horizon=T, subroutine=name)
         for name in ("ftpl", "plackett-luce", "quicksort", "reverse-plackett-luce")
@@ -256,7 +282,7 @@ def every_ranker(report: Report, turns: int) -> None:
 
     players = {name: player(ranker) for name, ranker in rankers.items()}
     in_turns(players, 1, time.thread_time)  # compiles
-    seconds = in_turns(players, turns, time.thread_time)
+    seconds = in_turns(players, size.few_turns, time.thread_time)
     for name, spent in seconds.items():
         ns = median(spent) / T * 1e9
         report.rankers.append({"ranker": name, "items": rankers[name].n_items, "ns": ns})
@@ -266,18 +292,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.game", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="shorter games, fewer turns")
     parser.add_argument("--fused", action="store_true", help="pretend that there is no compiler")
+    parser.add_argument("--tiny", action="store_true", help="only to see that it works")
     chosen = parser.parse_args(arguments)
-    console, report = Console(), Report(chosen.quick)
+    console, report = Console(), Report(chosen.quick or chosen.tiny)
     warnings.simplefilter("ignore", UserWarning)  # short horizons are on purpose
-    turns, few = (3, 3) if chosen.quick else (9, 5)
+    size = TINY if chosen.tiny else QUICK if chosen.quick else FULL
     tight = tight_loop(compile=not chosen.fused)
     console.print(f"The opponent: {tight.name}.")
-    contend(report, tight, console, turns)
-    scale(report, few)
-    keystone(report, few)
-    every_ranker(report, few)
-    spread(report, few)
-    remember(report)
+    contend(report, tight, console, size)
+    for part in (scale, keystone, every_ranker, spread, remember):
+        part(report, size)
     report.print(console)
     report.save()
     kept = sum(bar.passed for bar in report.bars)

@@ -79,11 +79,15 @@ def main() -> int:
     """Measure, print, and return 1 if a promise is broken."""
     parser = argparse.ArgumentParser(prog="python -m bench.letor", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a small file")
-    quick = parser.parse_args().quick
+    parser.add_argument("--rows", type=int, help="documents in the file (120,000; quick: 12,000)")
+    parser.add_argument("--turns", type=int, help="turns (3; quick: 7)")
+    given = parser.parse_args()
+    rows = given.rows or (QUICK_ROWS if given.quick else ROWS)
+    turns = given.turns or (QUICK_TURNS if given.quick else TURNS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "letor.txt"
-        write(path, QUICK_ROWS if quick else ROWS)
-        return measure(path, Path(folder) / "cache", QUICK_TURNS if quick else TURNS, Console())
+        write(path, rows)
+        return measure(path, Path(folder) / "cache", turns, Console())
 
 
 def measure(path: Path, cache: Path, turns: int, console: Console) -> int:

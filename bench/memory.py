@@ -1,4 +1,7 @@
-"""How the memory of one game grows with its horizon, measured in a process of its own."""
+"""How the memory of one game grows with its horizon, measured in a process of its own.
+
+python -m bench.memory ITEMS SHORT LONG
+"""
 
 import json
 import subprocess
@@ -34,8 +37,8 @@ def _peak_heap(setup: Setup) -> int:
     return peak
 
 
-def _measure(n_items: int) -> Growth:
-    short, long = Setup(n_items, SHORT), Setup(n_items, LONG)
+def _measure(n_items: int, n_short: int, n_long: int) -> Growth:
+    short, long = Setup(n_items, n_short), Setup(n_items, n_long)
     for setup in (short, short):  # compiled, and the allocator warm
         setup.play()
     peaks = [_peak_heap(short), _peak_heap(short)]
@@ -45,12 +48,18 @@ def _measure(n_items: int) -> Growth:
     return Growth(peaks[1], _peak_heap(long), growth)
 
 
-def growth(n_items: int = 20) -> Growth:
+def growth(n_items: int = 20, short: int = SHORT, long: int = LONG) -> Growth:
     """Measure it in a fresh process, whose peak nothing else has raised."""
-    command = [sys.executable, "-m", "bench.memory", str(n_items)]
+    command = [sys.executable, "-m", "bench.memory", *map(str, (n_items, short, long))]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return Growth(*json.loads(done.stdout))
 
 
+def main() -> int:
+    """Print the growth for a number of items and two horizons."""
+    print(json.dumps(_measure(*map(int, sys.argv[1:]))))
+    return 0
+
+
 if __name__ == "__main__":
-    print(json.dumps(_measure(int(sys.argv[1]))))
+    sys.exit(main())

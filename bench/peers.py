@@ -1,8 +1,8 @@
 """Other people's online learners on the lists of bench/lists.py, in an environment of their own.
 
-``python peers.py LISTS.npz`` reads lines "peer feedback rounds" and answers each with a line of
-JSON: the CPU seconds of so many rounds, and the mean NDCG@10. A round scores every document of
-a list, sorts, judges, and learns from every document ("full") or from the first ("top").
+``python -m bench.peers LISTS.npz`` reads lines "peer feedback rounds" and answers each with a line
+of JSON: the CPU seconds of so many rounds, and the mean NDCG@10. A round scores every document of a
+list, sorts, judges, and learns from every document ("full") or from the first ("top").
 Documents are turned into the peer's own kind of example beforehand.
 """
 

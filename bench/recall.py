@@ -14,7 +14,7 @@ import sys
 import time
 import tracemalloc
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -26,12 +26,33 @@ from keyhole.game import Trace, play
 from keyhole.rankers.lists import Descent, Recall
 from keyhole.worlds.queries import Queries
 
-SHAPES = ((46, 564, (5, 38), 100_000, 4.0), (136, 200, (100, 100), 20_000, 15.0))
-"""Features, lists, their lengths, rounds, and how many steps of ListNet a round may take."""
-LISTNET_ROUNDS = 10_000
 NEW_PASSES = 10
 GROWTH_BAR = 1024.0  # KiB
-SHORT, LONG = 10**4, 10**6
+
+
+class Sizes(NamedTuple):
+    """How long the games are; ``horizons`` are those whose memory is compared."""
+
+    shapes: tuple[tuple[int, int, tuple[int, int], int, float], ...]
+    """Features, lists, their lengths, rounds, and how many steps of ListNet a round may take."""
+    listnet: int
+    horizons: tuple[int, int]
+    turns: int
+
+
+FULL = Sizes(
+    ((46, 564, (5, 38), 100_000, 4.0), (136, 200, (100, 100), 20_000, 15.0)),
+    10_000,
+    (10**4, 10**6),
+    5,
+)
+QUICK = Sizes(
+    ((46, 564, (5, 38), 20_000, 4.0), (136, 200, (100, 100), 4_000, 15.0)),
+    10_000,
+    (10**4, 10**5),
+    3,
+)
+TINY = Sizes(((3, 2, (2, 4), 6, np.inf),), 4, (4, 8), 1)
 
 
 def drawn(n_features: int, n_lists: int, lengths: tuple[int, int]) -> Queries:
@@ -51,19 +72,18 @@ def games(world: Queries, ranker: Any, rounds: int, repeats: int = 1) -> list[Tr
     return [played(seed=seed) for seed in range(repeats)]
 
 
-def contend(report: Report, console: Console, turns: int, quick: bool) -> None:
+def contend(report: Report, console: Console, turns: int, size: Sizes) -> None:
     """Compare both rankers on lists that recur, and on lists that are all new."""
-    for n_features, n_lists, lengths, rounds, bar in SHAPES:
+    for n_features, n_lists, lengths, rounds, bar in size.shapes:
         world = drawn(n_features, n_lists, lengths)
-        size = (n_features, world.n_items)
-        recall, listnet = Recall(*size), Descent(*size, row_norm=world.largest_norm)
-        rounds = rounds // 5 if quick else rounds
+        sides = (n_features, world.n_items)
+        recall, listnet = Recall(*sides), Descent(*sides, row_norm=world.largest_norm)
         contenders = {
-            "listnet": partial(games, world, listnet, LISTNET_ROUNDS),
+            "listnet": partial(games, world, listnet, size.listnet),
             "recurring": partial(games, world, recall, rounds),
             "new": partial(games, world, recall, n_lists, NEW_PASSES),
         }
-        counts = {"listnet": LISTNET_ROUNDS, "recurring": rounds, "new": n_lists * NEW_PASSES}
+        counts = {"listnet": size.listnet, "recurring": rounds, "new": n_lists * NEW_PASSES}
         for one in (recall, listnet):
             games(world, one, 10)  # compile
         seconds = in_turns(contenders, turns, time.thread_time)
@@ -79,13 +99,14 @@ def contend(report: Report, console: Console, turns: int, quick: bool) -> None:
         report.at_most(what, "steps of ListNet", times["recurring"], bar)
 
 
-def _measure_growth(rounds: int) -> Growth:
-    world = drawn(*SHAPES[0][:3])
-    recall = Recall(SHAPES[0][0], world.n_items)
+def _measure_growth(size: Sizes) -> Growth:
+    world = drawn(*size.shapes[0][:3])
+    recall = Recall(size.shapes[0][0], world.n_items)
+    short, long = size.horizons
     for _ in range(2):  # compiled, and the allocator warm
-        games(world, recall, SHORT)
+        games(world, recall, short)
     peaks = list[int]()
-    for length in (SHORT, rounds):
+    for length in (short, long):
         before = _peak_rss()
         tracemalloc.start()
         games(world, recall, length)
@@ -98,19 +119,23 @@ def main() -> int:
     """Measure both promises, and return 1 if one of them is broken."""
     parser = argparse.ArgumentParser(prog="python -m bench.recall", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds and turns")
-    parser.add_argument("--growth", type=int, help="rounds of the long game whose memory to print")
+    parser.add_argument("--tiny", action="store_true", help="only to see that it works")
+    parser.add_argument("--growth", action="store_true", help="print how memory grows, no more")
     given = parser.parse_args()
+    size = TINY if given.tiny else QUICK if given.quick else FULL
     if given.growth:
-        print(json.dumps(_measure_growth(given.growth)))
+        print(json.dumps(_measure_growth(size)))
         return 0
     console, report = Console(), Report(given.quick)
-    contend(report, console, 3 if given.quick else 5, given.quick)
-    long = LONG // 10 if given.quick else LONG
-    command = [sys.executable, "-m", "bench.recall", "--growth", str(long)]
+    contend(report, console, size.turns, size)
+    short, long = size.horizons
+    command = [sys.executable, "-m", "bench.recall", "--growth", *sys.argv[1:]]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     found = Growth(*json.loads(done.stdout))
     kib = max(found.peak_long - found.peak_short, found.rss_growth) / 1024
-    report.at_most(f"recall: memory of {long:,} rounds", "KiB more than of 10,000", kib, GROWTH_BAR)
+    report.at_most(
+        f"recall: memory of {long:,} rounds", f"KiB more than of {short:,}", kib, GROWTH_BAR
+    )
     report.print(console)
     return 0 if report.passed else 1
 

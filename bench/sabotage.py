@@ -1,6 +1,6 @@
 """Keystone with its adaptive half replaced by the worst there is, on crowds of all gaps.
 
-    python -m bench.sabotage [--rounds N] [--runs N]
+    python -m bench.sabotage [--rounds N] [--runs N] [--crowds NAME ...]
 
 The adaptive half shows the worst fixed list of the crowd and estimates means as wrong as they can
 be, or shows its own list reversed and believes the opposite of what it saw. Prints the regret per
@@ -79,8 +79,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.sabotage", description=__doc__)
     parser.add_argument("--rounds", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--crowds", nargs="+", choices=CROWDS, default=list(CROWDS))
     chosen = parser.parse_args(arguments)
     rounds, hardest = chosen.rounds, {}
+    crowds = {name: CROWDS[name] for name in chosen.crowds}
     points = " / ".join(f"{n:,}" for n in (rounds // 100, rounds // 10, rounds))
     print(
         f"| adaptive half, crowd | regret per round after {points} | slope (95 %) |\n|---|---|---|"
@@ -88,7 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
     for kind in ruined(CROWDS["flips"]):
         tables = {
             crowd: regrets(ruined(chances)[kind], chances, rounds, chosen.runs)
-            for crowd, chances in track(CROWDS.items(), kind, console=Console(stderr=True))
+            for crowd, chances in track(crowds.items(), kind, console=Console(stderr=True))
         }
         for crowd, table in tables.items():
             print(line(f"{kind}, {crowd}", table, rounds))

@@ -2,13 +2,13 @@
 
 ``python -m bench.threads``: a million calls by eight threads on a ranker of each kind, compared
 with the same updates made by one thread in the order of the log; then the cost of a round by one
-thread, with the lock and without. ``--calls`` sets the number of calls.
+thread, with the lock and without. ``--calls``, ``--rounds`` and ``--turns`` make it shorter.
 """
 
 import argparse
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from statistics import median
 from typing import Any
@@ -27,7 +27,8 @@ CALLS_PER_ROUND = 2  # a ranking and an update
 ROUNDS_AT_ONCE = 2_000
 MOST_EXTRA = 1.05
 N_FEATURES = 20
-SIZES = {"hedge": 5, "forecaster": 4}  # those that try all rankings
+SIZES = {"hedge": 5, "forecaster": 4, "neighbourhood": 20}  # those that try all rankings, or sets
+MEASURES = {"forecaster": "SumLoss"}  # others are for what they are for unless told otherwise
 LONG = 100
 
 
@@ -40,9 +41,10 @@ def contenders() -> Iterator[tuple[str, Ranker, World]]:
         make: Any = cls
         if issubclass(cls, FixedListRanker):
             n_items = SIZES.get(name, LONG)
-            measure = "SumLoss" if name == "forecaster" else "DCG"
-            options = {"ranking": list(range(n_items))} if name == "fixed" else {}
-            yield name, make(n_items, measure=measure, **options), Flips(n_items)
+            options: dict[str, Any] = {"measure": MEASURES[name]} if name in MEASURES else {}
+            if name == "fixed":
+                options["ranking"] = list(range(n_items))
+            yield name, make(n_items, **options), Flips(n_items)
         else:
             yield name, make(N_FEATURES, LONG), lists
 
@@ -79,12 +81,14 @@ def price(ranker: Ranker, world: World, turns: int, rounds: int) -> float:
     return median(ratios)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Attack every ranker, measure the price, and return 1 if a promise is broken."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=CALLS, help="calls in all")
     parser.add_argument("--quick", action="store_true", help="a hundredth of the calls")
-    given = parser.parse_args()
+    parser.add_argument("--rounds", type=int, default=400, help="rounds of a turn for the price")
+    parser.add_argument("--turns", type=int, default=15, help="turns for the price")
+    given = parser.parse_args(arguments)
     calls = given.calls // 100 if given.quick else given.calls
     console, report = Console(), Report(given.quick)
     rows = list(contenders())
@@ -93,7 +97,7 @@ def main() -> int:
         while left > 0:
             check_threads_take_turns(ranker, world, min(left, ROUNDS_AT_ONCE))
             left -= ROUNDS_AT_ONCE
-        extra = price(ranker, world, turns=15, rounds=400)
+        extra = price(ranker, world, given.turns, given.rounds)
         seconds = time.perf_counter() - began
         console.print(f"{name}: as one thread in {seconds:.1f} s; the lock costs x{extra:.3f}")
         report.at_most(f"{name} is safe for threads", "cost of a round", extra, MOST_EXTRA)

@@ -1,12 +1,17 @@
 """Small wrong changes of a source file, each of one place.
 
 What a machine does not read is left alone: annotations, f-strings (messages and formats), the
-arguments of ``raise`` and ``print``, decorators and ``__repr__``. Strings are never changed.
+arguments of ``raise`` and ``print``, decorators and ``__repr__``. Strings are never changed but
+where a default is another of the words that its annotation allows. ``aimed.py`` has the changes
+that put a wrong number before a person.
 """
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from bench.mutants import aimed
+from bench.mutants.aimed import FUTURE, Change
 
 _COMPARISONS = {"<": "<=", ">": ">=", "==": "!=", "is": "is not", "in": "not in"}
 _COMPARISONS |= {new: old for old, new in _COMPARISONS.items()}
@@ -21,7 +26,6 @@ _SYMBOLS = {
     type(ast.parse(f"a {symbol} b", mode="eval").body.op): symbol  # type: ignore[attr-defined]
     for symbol in _ARITHMETIC
 }
-Change = tuple[str, int, int, str]  # the operator, where the old text begins and ends, the new text
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -68,30 +72,56 @@ class _Finder(ast.NodeVisitor):
         for line in source.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
         self._scope: list[ast.AST] = []
+        self._seen: set[tuple[int, int, str]] = set()
         self.mutants: list[Mutant] = []
 
     def visit(self, node: ast.AST) -> None:
-        for operator, begin, end, new in (*self._of_expression(node), *self._of_statement(node)):
-            line = self._source.count(b"\n", 0, begin) + 1
-            self.mutants.append(Mutant(self._path, self._name(), line, operator, begin, end, new))
+        self._take(aimed.of_expression(node, self))
+        self._take(aimed.of_statement(node, self))
+        self._take(self._of_expression(node))
+        self._take(self._of_statement(node))
         if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
             self._visit_scope(node)
+            return
+        if isinstance(node, ast.AnnAssign) and node.value is not None and self._is_field():
+            self._visit_default(node.annotation, node.value)
             return
         for child in _changeable(node):
             self.visit(child)
 
+    def _take(self, changes: Iterator[Change]) -> None:
+        """Note the changes that nobody has made yet, and that leave a program."""
+        for operator, begin, end, new in changes:
+            if (begin, end, new) not in self._seen:
+                self._seen.add((begin, end, new))
+                line = self._source.count(b"\n", 0, begin) + 1
+                self.mutants.append(
+                    Mutant(self._path, self._name(), line, operator, begin, end, new)
+                )
+
+    def _visit_default(self, annotation: ast.expr | None, default: ast.expr) -> None:
+        other = list(aimed.of_default(annotation, default, self))
+        if other:
+            self._take(iter(other))
+        else:
+            self.visit(default)
+
     def _visit_scope(self, node: ast.AST) -> None:
         if isinstance(node, ast.FunctionDef) and node.name == "__repr__":
             return
-        if isinstance(node, _FUNCTIONS):  # defaults are worked out where the function is made
-            for default in [*node.args.defaults, *node.args.kw_defaults]:
-                if default is not None:
-                    self.visit(default)
         self._scope.append(node)
+        if isinstance(node, _FUNCTIONS):  # who calls the function can tell what its defaults are
+            for argument, default in aimed.with_defaults(node.args):
+                self._visit_default(argument.annotation, default)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            self._take(aimed.of_ignored(node, self))
         body = node.body if isinstance(node.body, list) else [node.body]  # type: ignore[attr-defined]
         for child in body:
             self.visit(child)
         self._scope.pop()
+
+    def _is_field(self) -> bool:
+        return bool(self._scope) and isinstance(self._scope[-1], ast.ClassDef)
 
     def _name(self) -> str:
         """Return the name that a code object has: only calls of functions count as reached."""
@@ -108,7 +138,11 @@ class _Finder(ast.NodeVisitor):
             case ast.Compare():
                 sides = [node.left, *node.comparators]
                 for left, symbol, right in zip(sides, node.ops, sides[1:], strict=False):
-                    yield from self._swap("comparison", left, symbol, right, _COMPARISONS)
+                    of_time = isinstance(symbol, ast.Lt | ast.GtE) and aimed.is_of_rounds(
+                        left, right
+                    )
+                    name = FUTURE if of_time else "comparison"
+                    yield from self._swap(name, left, symbol, right, _COMPARISONS)
             case ast.BinOp():
                 yield from self._swap("arithmetic", node.left, node.op, node.right, _ARITHMETIC)
             case ast.BoolOp():
@@ -116,34 +150,34 @@ class _Finder(ast.NodeVisitor):
                 for left, right in zip(node.values, node.values[1:], strict=False):
                     yield from self._between("boolean", left, right, old, new)
             case ast.UnaryOp(op=ast.USub() | ast.Not()):
-                yield "sign", *self._span(node), f"({self._text(node.operand)})"
+                yield "sign", *self.span(node), f"({self.text(node.operand)})"
             case ast.Constant(value=bool(value)):
-                yield "constant", *self._span(node), str(not value)
+                yield "constant", *self.span(node), str(not value)
             case ast.Constant(value=int(value) | float(value)):
                 larger = value + 1 if isinstance(value, int) or value == 0 else 2 * value
-                yield "constant", *self._span(node), repr(larger)
+                yield "constant", *self.span(node), repr(larger)
             case ast.Subscript() if self._name():
                 yield from self._indices(node.slice)
             case ast.Name(id=name) if name in _EXTREMES:
-                yield "extreme", *self._span(node), _EXTREMES[name]
+                yield "extreme", *self.span(node), _EXTREMES[name]
             case ast.Attribute(attr=name) if name in _EXTREMES:
-                end = self._span(node)[1]
+                end = self.span(node)[1]
                 yield "extreme", end - len(name), end, _EXTREMES[name]
 
     def _of_statement(self, node: ast.AST) -> Iterator[Change]:
         match node:
             case ast.AugAssign():
-                yield "deleted", *self._span(node), "pass"
+                yield "deleted", *self.span(node), "pass"
                 yield from self._swap("arithmetic", node.target, node.op, node.value, _ARITHMETIC)
             case ast.Break():
-                yield "jump", *self._span(node), "continue"
+                yield "jump", *self.span(node), "continue"
             case ast.Continue():
-                yield "jump", *self._span(node), "break"
+                yield "jump", *self.span(node), "break"
             case ast.Return(value=ast.expr() as value):
                 returns = getattr(self._scope[-1], "returns", None)
                 negate = {"bool": "not", "float": "-", "int": "-"}.get(getattr(returns, "id", ""))
                 if negate is not None:
-                    yield "returned", *self._span(value), f"{negate} ({self._text(value)})"
+                    yield "returned", *self.span(value), f"{negate} ({self.text(value)})"
 
     def _indices(self, index: ast.expr) -> Iterator[Change]:
         """Every name that is an index, or a limit of a slice, is one too small."""
@@ -151,7 +185,7 @@ class _Finder(ast.NodeVisitor):
             places = [part.lower, part.upper] if isinstance(part, ast.Slice) else [part]
             for place in places:
                 if isinstance(place, ast.Name):
-                    yield "index", *self._span(place), f"{place.id} - 1"
+                    yield "index", *self.span(place), f"{place.id} - 1"
 
     def _swap(
         self, name: str, left: ast.expr, symbol: ast.AST, right: ast.expr, swaps: dict[str, str]
@@ -164,19 +198,23 @@ class _Finder(ast.NodeVisitor):
         self, name: str, left: ast.expr, right: ast.expr, old: str, new: str
     ) -> Iterator[Change]:
         """Change the symbol between two expressions, next to parentheses and line breaks."""
-        begin, end = self._span(left)[1], self._span(right)[0]
+        begin, end = self.span(left)[1], self.span(right)[0]
         place = self._source.find(old.encode(), begin, end)
         if place >= 0 and b"#" not in self._source[begin:end]:
             yield name, place, place + len(old), new
 
-    def _span(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
+    def between(self, begin: int, end: int) -> str:
+        """Return the text between two places."""
+        return self._source[begin:end].decode()
+
+    def span(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
         assert node.end_lineno is not None  # noqa: S101 - parsed from text
         assert node.end_col_offset is not None  # noqa: S101
         begin = self._starts[node.lineno - 1] + node.col_offset
         return begin, self._starts[node.end_lineno - 1] + node.end_col_offset
 
-    def _text(self, node: ast.expr) -> str:
-        begin, end = self._span(node)
+    def text(self, node: ast.stmt | ast.expr) -> str:
+        begin, end = self.span(node)
         return self._source[begin:end].decode()
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 TIMED_OUT = "timed out"
+_LONGER = 40  # times the limit for what is marked to run interpreted
 _SOURCE = f"{Path.cwd() / 'src'}{os.sep}"
 
 
@@ -43,6 +44,9 @@ class Plugin:
         self._called.clear()
         began = time.process_time()
         limit = self._limit if self._tests is None else self._tests[item.nodeid]
+        if item.get_closest_marker("interpreted") and not item.get_closest_marker("compiled"):
+            self._found[item.nodeid]["marked"] = True
+            limit *= _LONGER if self._tests is None else 1
         signal.signal(signal.SIGPROF, _stop)
         signal.setitimer(signal.ITIMER_PROF, limit)
         if self._tests is None:

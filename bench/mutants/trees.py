@@ -1,5 +1,6 @@
 """Copies of the project in which tests run, so that the working tree is never touched."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -13,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "out", "build", "dist", "*.egg-info")
-_NO_TESTS, _USAGE = 5, 4  # exit codes of pytest
+_USAGE = 4  # the exit code of pytest that says that it was called in a wrong way
+_CODE = Path("src", "keyhole", "__pycache__", "code")
 
 
 class Tree:
@@ -26,6 +28,7 @@ class Tree:
                 old.unlink()
         shutil.copytree(root, folder, ignore=_LEFT_OUT, dirs_exist_ok=True)
         self.folder = folder
+        link_code(root / _CODE, folder / _CODE)
         self._data = root.parent / "shared" / "data"
 
     @contextmanager
@@ -53,11 +56,11 @@ class Tree:
         limit: float = 0.0,
         fresh: bool = False,
         timeout: float | None = None,
-    ) -> tuple[bool, dict[str, Any]]:
-        """Return whether all went well, and how each test went.
+    ) -> tuple[int, dict[str, Any]]:
+        """Return the exit code, and how each test went.
 
-        With ``limits`` these tests alone run, up to the first that fails. ``fresh`` keeps compiled
-        code out of the tree's cache.
+        With ``limits`` these tests alone run, up to the first that fails. ``fresh`` keeps what is
+        compiled out of the tree's cache, of which it has a copy.
         """
         command = [sys.executable, "-m", "pytest", "-q", "-p", "bench.mutants.plugin"]
         command += ["-p", "no:cacheprovider", "-p", "no:xdist"]
@@ -79,6 +82,9 @@ class Tree:
                 # The words that random numbers are made of wrap around; compiled, in silence.
                 command += ["-W", "ignore:overflow encountered:RuntimeWarning"]
             if fresh:
+                package = self.folder / "src" / "keyhole"
+                place = hashlib.sha256(str(package).encode()).hexdigest()[:16]
+                link_code(self.folder / _CODE, Path(scratch) / f"keyhole-{place}")
                 environment["NUMBA_CACHE_DIR"] = scratch
             ran = subprocess.run(
                 [*command, *files],
@@ -93,4 +99,19 @@ class Tree:
             if ran.returncode == _USAGE:
                 raise RuntimeError(f"pytest could not begin:\n{ran.stdout}")
             found = json.loads(out.read_text()) if out.exists() else {}
-        return ran.returncode in (0, _NO_TESTS), found
+        return ran.returncode, found
+
+
+def link_code(source: Path, folder: Path) -> None:
+    """Let a cache have the compiled code of another one, whose files are never changed in place."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in source.glob("*.code"):
+        target = folder / file.name
+        if target.exists():
+            continue
+        try:
+            os.link(file, target)
+        except (FileNotFoundError, FileExistsError):  # another process was faster
+            continue
+        except OSError:  # another disk
+            shutil.copy2(file, target)

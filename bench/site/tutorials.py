@@ -3,6 +3,7 @@
 python -m bench.site.tutorials
 """
 
+import argparse
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ _OF_THE_CLONE = ("PYTHONPATH", "NUMBA_CACHE_DIR", "VIRTUAL_ENV")
 
 def main() -> int:
     """Build, install, and follow each tutorial; return 1 if one of them does not work."""
+    argparse.ArgumentParser(prog="python -m bench.site.tutorials", description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]

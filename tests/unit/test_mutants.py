@@ -6,8 +6,10 @@ from textwrap import dedent
 
 import pytest
 
-from bench.mutants.__main__ import main, package_of, sample
+from bench.mutants.__main__ import main
+from bench.mutants.aimed import AIMED
 from bench.mutants.operators import Mutant, mutants_of
+from bench.mutants.sampling import TURNS, package_of, sample
 
 
 def changed(text):
@@ -88,7 +90,7 @@ def test_a_mutant_has_the_name_of_the_code_around_it():
         def h(y=4): ...
     """
     names = [mutant.function for mutant in mutants_of(dedent(text).encode(), "fake/one.py")]
-    assert names == ["", "A.f.<locals>.g", "A.f.<locals>.<lambda>", ""]
+    assert names == ["", "A.f.<locals>.g", "A.f.<locals>.<lambda>", "h"]
 
 
 def test_the_difference_is_one_line():
@@ -96,6 +98,141 @@ def test_the_difference_is_one_line():
     mutants = mutants_of(source, "fake/one.py")
     assert [m.difference(source) for m in mutants] == ["x = 1  ->  x = 2", "+ b  ->  - b"]
     assert [m.line for m in mutants] == [1, 4]
+
+
+def texts(kind, text):
+    return [new for operator, new in changed(text) if operator == kind]
+
+
+VARIANCES = {
+    "s = math.sqrt(a / n + b * b)": [
+        "s = math.sqrt((a / n))",
+        "s = math.sqrt((b * b))",
+    ],
+    "s = np.sqrt(a - b)": ["s = np.sqrt((a))"],
+    "variance = a * (b + c)": ["variance = a * ((b))", "variance = a * ((c))"],
+    "self.spread += a + b": ["self.spread += (a)", "self.spread += (b)"],
+    "half_width: float = a - b": ["half_width: float = (a)"],
+    "def variance(a, b):\n    return a + b": [
+        "def variance(a, b):\n    return (a)",
+        "def variance(a, b):\n    return (b)",
+    ],
+    "x = sum(a + b for a in c)": ["x = sum((a) for a in c)", "x = sum((b) for a in c)"],
+    "x = a + b": [],
+    'variance = f"{a + b}"': [],
+}
+QUANTILES = {
+    "x = bound(rows, confidence)": ["x = bound(rows, ((1.0 + confidence) / 2.0))"],
+    "x = bound(rows, confidence=asked.confidence)": [
+        "x = bound(rows, confidence=((1.0 + asked.confidence) / 2.0))"
+    ],
+    "x = (1.0 + confidence) / 2.0": ["x = (confidence)"],
+    "x = 0.5 * (1.0 + self.confidence)": ["x = (self.confidence)"],
+    "x = 1.0 - confidence": ["x = ((1.0 - confidence) / 2.0)"],
+    "x = (1.0 - asked.confidence) / 2": [
+        "x = (1.0 - asked.confidence)",
+        "x = (((1.0 - asked.confidence) / 2.0)) / 2",
+    ],
+    "x = log(1.0 / delta)": ["x = log(1.0 / (delta / 2.0))"],
+    "x = ppf(1 - alpha / 2)": ["x = ppf(1 - (alpha))", "x = ppf(1 - (alpha / 2.0) / 2)"],
+    "x = 1.96 * s": ["x = 1.645 * s"],
+    "x = quantile(0.975)": ["x = quantile(0.95)"],
+    "delta = x": [],
+}
+OPTIONS = {
+    "f(a, b=1)": ["f(a)"],
+    "f(b=1, e=d)": ["f(*(), e=d)", "f(b=1)"],
+    "f(b=1)": ["f(*())"],
+    "f(\n    a,\n    b=c,\n    d=e,\n)": [
+        "f(\n    a,\n    d=e,\n)",
+        "f(\n    a,\n    b=c,\n)",
+    ],
+    "f(a, b=(c + d))": [],
+    "zip(a, b, strict=True)": [],
+    "plot(a, color=b, lw=c)": [],
+    "check_integer(k, at_least=a)": [],
+    "f(a, **b)": [],
+    "def f(a, b=c, *, d=None):\n    return a, b, d": [
+        "def f(a, b=c, *, d=None):\n    b = c\n    return a, b, d",
+        "def f(a, b=c, *, d=None):\n    d = None\n    return a, b, d",
+    ],
+    "def f(b=c):\n    'Doc.'\n    if b: return a": [
+        "def f(b=c):\n    'Doc.'\n    b = c\n    if b: return a"
+    ],
+    "def f(b=c): return b": ["def f(b=c): b = c; return b"],
+    "def f(b=c):\n    return a": [],
+}
+FUTURES = {
+    "x = rows[:-1]": ["x = rows[:]"],
+    "x = rows[1:-1, 0]": ["x = rows[1:, 0]"],
+    "x = rows[:t]": ["x = rows[:t + 1]"],
+    "x = rows[: self.next_round]": ["x = rows[: self.next_round + 1]"],
+    "x = rows[:n]": [],
+    "x = event.round < now": ["x = event.round <= now"],
+    "x = each.seq >= after": ["x = each.seq > after"],
+    "x = a < b": [],
+    "guess = model.guess(row)\nmodel.update(row)": ["model.update(row)\nguess = model.guess(row)"],
+    "mean = total / n\ntotal += x": ["total += x\nmean = total / n"],
+    "row = model.next()\nmodel.update(row)": [],
+    "out[i] -= a\nout[j] += a": [],
+}
+WEIGHTS = {
+    "x = weight * y": ["x = (y)"],
+    "x = y * self.shares[i]": ["x = (y)"],
+    "x = y / log.propensities": ["x = (y)"],
+    "x = chance(a) * (b + c)": ["x = (b + c)"],
+    "x *= discount": ["pass"],
+    "x = weight / y": [],
+    "x = weight + y": [],
+}
+DEFAULTS = {
+    "def f(a=2): ...": ["def f(a=3): ..."],
+    "def f(a, *, b=True): ...": ["def f(a, *, b=False): ..."],
+    "def f(a=0.95): ...": ["def f(a=0.975): ..."],
+    "def f(a=0.4): ...": ["def f(a=0.2): ..."],
+    "def f(a=3.0, b=0.0): ...": ["def f(a=6.0, b=0.0): ...", "def f(a=3.0, b=1.0): ..."],
+    "def f(a: Literal['b', 'c'] = 'b'): ...": ["def f(a: Literal['b', 'c'] = 'c'): ..."],
+    "class A:\n    b: Literal['b', 'c'] | None = 'c'": [
+        "class A:\n    b: Literal['b', 'c'] | None = 'b'"
+    ],
+    "class A:\n    b: float = 0.5": ["class A:\n    b: float = 0.25"],
+    "def f(a='b', c=None): ...": [],
+    "a: float = 0.5": [],
+}
+AIMED_AT = dict(
+    zip(AIMED, (VARIANCES, QUANTILES, OPTIONS, FUTURES, WEIGHTS, DEFAULTS), strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(kind, text) for kind, of in AIMED_AT.items() for text in of]
+)
+def test_what_puts_a_wrong_number_before_a_person(kind, text):
+    assert sorted(texts(kind, text)) == sorted(AIMED_AT[kind][text])
+
+
+def test_a_change_is_made_once():
+    for text in ("variance = math.sqrt(a + b)", "x = t < n", "def f(a=1): return a"):
+        made = [new for _, new in changed(text)]
+        assert len(made) == len(set(made))
+
+
+def test_people_are_hurt_by_some_packages_more_than_by_others():
+    of = {name: [Mutant(name, "", n, "", 0, 0, "") for n in range(90)] for name in ("a", *TURNS)}
+    drawn = sample(of, 2 * (1 + sum(TURNS.values())), seed=1)
+    counts = {name: sum(package == name for package, _ in drawn) for name in of}
+    assert counts == {name: 2 * TURNS.get(name, 1) for name in of}
+    assert min(TURNS[name] for name in ("service", "lab", "cli", "offline", "figures")) == 3
+
+
+def test_every_other_mutant_is_aimed_and_of_each_kind_are_as_many():
+    kinds = ["constant"] * 900 + [AIMED[0]] * 300 + [AIMED[1]] * 20 + [AIMED[2]] * 2
+    of = {"a": [Mutant("a", "", n, kind, 0, 0, "") for n, kind in enumerate(kinds)]}
+    drawn = [mutant.operator for _, mutant in sample(of, 20, seed=1)]
+    assert drawn.count("constant") == 10
+    assert [drawn.count(kind) for kind in AIMED[:3]] == [4, 4, 2]
+    everything = sample(of, 5000, seed=1)
+    assert len({mutant.line for _, mutant in everything}) == len(everything) == len(kinds)
 
 
 def test_every_package_gives_as_many():
@@ -185,7 +322,14 @@ def test_a_wrong_sum_is_killed_and_what_is_equal_survives(project, capsys):
         or found
     )
     assert n_lines == 3
-    assert "fake/one.py:9 [comparison, 3 tests] return a if a > b else b" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "fake/one.py:9 [comparison, 3 tests] return a if a > b else b" in told
+    rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in told.splitlines()
+            if line.startswith("│")}  # fmt: skip
+    cells = {name: [cell.strip() for cell in row] for name, row in rows.items()}
+    assert cells["core"] == cells["all"] == ["3", "2", "0", "1", "66.7%"]
+    assert cells["comparison"] == ["1", "0", "0", "1", "0.0%"]
+    assert cells["deleted"] == ["1", "1", "0", "0", "100.0%"]
     assert before == {path: path.read_bytes() for path in before}
     _, again = outcomes(project, "--only", "src/fake/one.py:5", "--only", "fake/one.py:9")
     assert again == n_lines  # verdicts are found again
@@ -195,3 +339,36 @@ def test_a_wrong_sum_is_killed_and_what_is_equal_survives(project, capsys):
 def test_what_never_ends_is_timed_out(project):
     found, _ = outcomes(project, "--only", "fake/one.py:13")
     assert found["n = n - 1  ->  n = n + 1"] == "timed out"
+
+
+def test_a_test_that_fails_without_the_mutant_tells_nothing(project):
+    """It passed when it was collected, and never again."""
+    (project / "tests/unit/test_one.py").write_text(
+        dedent("""
+            from pathlib import Path
+            from fake.one import total
+
+            def test_once():
+                total([1])
+                Path("was_here").touch(exist_ok=False)
+
+            def test_total():
+                assert total([]) == 0
+        """)
+    )
+    found, _ = outcomes(project, "--only", "fake/one.py:5")
+    assert found["result += value  ->  result -= value"] == "survived"
+    (project / "tests/unit/test_two.py").write_text(
+        "from fake.one import total\n\ndef test_total():\n    assert total([1]) == 1\n"
+    )
+    found, _ = outcomes(project, "--only", "fake/one.py:5")
+    assert found["result += value  ->  result -= value"] == "killed"
+
+
+def test_an_exit_code_without_a_failed_test_tells_nothing(project):
+    (project / "conftest.py").write_text(
+        "import pytest\n\n@pytest.hookimpl(trylast=True)\n"
+        "def pytest_sessionfinish(session):\n    session.exitstatus = 1\n"
+    )
+    found, _ = outcomes(project, "--only", "fake/one.py:9")
+    assert set(found.values()) == {"survived"}

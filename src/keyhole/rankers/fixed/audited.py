@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.errors import FloatArray, IntArray
 from keyhole.kernels.compiled import kernel, rare_kernel
 
 MOST_BUCKETS = 96
 _OF_A_SIZE = 3
+_LARGEST_LOADED = 2.0**30
+"""Three buckets of each size up to here leave room for as many observations more."""
 _LEAST_OLDER = 2.0
 _SUSPICION = 2.0
 _ALARM = 1.5
@@ -63,6 +66,20 @@ def new_histograms(n_items: int) -> Histograms:
         np.full(n_items, 0.5),
         np.zeros(n_items, np.int64),
     )
+
+
+def odd_items(counts: FloatArray, n_buckets: IntArray) -> IntArray:
+    """Return the items whose buckets are none that observations fill.
+
+    Where sizes do not halve, down to 1, nothing is merged, and soon a bucket has no place.
+    """
+    used = np.arange(MOST_BUCKETS) < n_buckets[:, None]
+    newest = counts[np.arange(len(counts)), np.maximum(n_buckets - 1, 0)]
+    pairs = (counts[:, :-1] == counts[:, 1:]) | (counts[:, :-1] == 2.0 * counts[:, 1:])
+    too_many = (counts[:, :-_OF_A_SIZE] == counts[:, _OF_A_SIZE:]) & used[:, _OF_A_SIZE:]
+    odd = (n_buckets > 0) & ((newest != 1.0) | (counts[:, 0] > _LARGEST_LOADED))
+    odd |= (~pairs & used[:, 1:]).any(axis=1) | too_many.any(axis=1)
+    return np.flatnonzero(odd)
 
 
 @kernel

@@ -169,6 +169,18 @@ class FixedListRanker(Ranker):
             )
         return super().features_of(query)
 
+    def check_state(self, arrays: Arrays) -> None:
+        """Raise if arrays can be no state: kernels look up the tuning of the epoch of ``clock``."""
+        table = getattr(self.params, "epochs", None)
+        if table is None or "clock" not in arrays:
+            return
+        latest = len(table.rates) - 1
+        if arrays["clock"][0] > latest:
+            raise InvalidInput(
+                f"`clock` of the state must begin with an epoch of 0 to {latest}, got "
+                f"{arrays['clock'][0]}."
+            )
+
     def rank(self, query: Query | None = None, *, round: int | None = None) -> Impression:
         if isinstance(query, Query) and query.items is None and query.n_items == self.n_items:
             query = Query(query.n_items, query.features, self.item_names)

@@ -6,8 +6,9 @@ import numpy as np
 
 from keyhole.bounds import ftpl
 from keyhole.contracts import Impression
+from keyhole.describing import some_of
 from keyhole.errors import MAX_ROUND, FloatArray, IntArray, InvalidInput, check_ranking
-from keyhole.rankers.fixed.audited import MOST_BUCKETS, Histograms
+from keyhole.rankers.fixed.audited import MOST_BUCKETS, Histograms, odd_items
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker, GameFacts, places_in
 from keyhole.rankers.fixed.keystone_rounds import ROUNDS, KeystoneParams
 from keyhole.rankers.fixed.lifting import value_table
@@ -96,6 +97,12 @@ class Keystone(FixedListRanker):
                     f"`{name}` of the state must be between 0 and {highest.get(name, MAX_ROUND)}, "
                     f"got {arrays[name].min()} to {arrays[name].max()}."
                 )
+        for item in odd_items(arrays["counts"], arrays["n_buckets"])[:1]:
+            counts = arrays["counts"][item, : arrays["n_buckets"][item]]
+            raise InvalidInput(
+                f"`counts` of the state must halve from bucket to bucket down to 1, with at most "
+                f"three of a size, got {some_of(counts.tolist(), 5)} for item {item}."
+            )
         sums = arrays["numbers"][[VARIANCE, LEAD_SQUARES, ALARMS]]
         if arrays["spread"].min() == 0.0 or sums.min() < 0.0:
             raise InvalidInput("`spread` and `numbers` of the state must be those of a Keystone.")

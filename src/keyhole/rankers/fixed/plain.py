@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.contracts import Impression, RankerKernel
-from keyhole.errors import FloatArray, IntArray, check_ranking
+from keyhole.errors import FloatArray, IntArray, InvalidInput, check_ranking
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.kernels.sorting import sort_descending
@@ -117,7 +117,13 @@ class Fixed(FixedListRanker):
     ) -> None:
         super().__init__(n_items, **game)
         shown = np.arange(self.n_items) if ranking is None else ranking
-        self.params = FixedParams(check_ranking(shown, self.n_items, "`ranking` of Fixed"))
+        items = check_ranking(shown, self.n_items, "`ranking` of Fixed")
+        if items.ndim != 1:
+            raise InvalidInput(
+                f"`ranking` of Fixed must be one list of items, got an array of shape "
+                f"{items.shape}."
+            )
+        self.params = FixedParams(items)
 
     @property
     def depth(self) -> int:
