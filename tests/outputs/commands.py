@@ -184,7 +184,7 @@ def judging(folder: Path) -> Iterator[Output]:
         "--folds", 2, "--penalty", 0.1, "--penalty", 0.01, "--hold-out", 0.4, "--seed", 3,
         "--confidence", 0.9,
     )  # fmt: skip
-    asked = {"seed": 3, "penalties[].penalty": [0.1, 0.01], "evaluation.confidence": 0.9}
+    asked: dict[str, Any] = {"seed": 3, "penalties[].penalty": [0.1, 0.01], "evaluation.confidence": 0.9}
     yield Output("keyhole train-policy --json", trained, {**asked, **VERSION})
     judged = told(
         "evaluate", log, "--policy", folder / "policy.npz", "--allow-training-rows",

@@ -202,7 +202,7 @@ def follow(heard: Heard) -> None:
     """Hear what is told live."""
 
     async def first() -> Any:
-        changes = heard.service.desk.subscribe("animals")
+        changes: Any = heard.service.desk.subscribe("animals")
         told = await anext(changes)
         await changes.aclose()
         return told
