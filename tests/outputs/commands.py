@@ -170,7 +170,7 @@ def reproducing(folder: Path) -> Iterator[Output]:
     (study / "expected.toml").write_text(CLAIMS)
     verdicts = told("reproduce", "small", "--out", out)
     spec = {"items": 4, "rounds": 40, "runs": 3, "seed": 5, "points": 200}
-    asked = {f"curves.{{}}.{name}": value for name, value in spec.items()}
+    asked: dict[str, Any] = {f"curves.{{}}.{name}": value for name, value in spec.items()}
     asked["curves.{}.world_options.{}"] = [2, 0.2, 2, 0.2]
     yield Output("keyhole reproduce --json", verdicts, {**asked, **VERSION})
     yield Output("keyhole reproduce: curves.csv", rows_of((out / "curves.csv").read_text()))
@@ -184,7 +184,7 @@ def judging(folder: Path) -> Iterator[Output]:
         "--folds", 2, "--penalty", 0.1, "--penalty", 0.01, "--hold-out", 0.4, "--seed", 3,
         "--confidence", 0.9,
     )  # fmt: skip
-    asked: dict[str, Any] = {"seed": 3, "penalties[].penalty": [0.1, 0.01], "evaluation.confidence": 0.9}
+    asked = {"seed": 3, "penalties[].penalty": [0.1, 0.01], "evaluation.confidence": 0.9}
     yield Output("keyhole train-policy --json", trained, {**asked, **VERSION})
     judged = told(
         "evaluate", log, "--policy", folder / "policy.npz", "--allow-training-rows",
