@@ -53,6 +53,7 @@ label = "bound"
 kind = "top-k-bound"
 items = 4
 top = 2
+measure = "SumLoss"
 """
 CLAIMS = """
 [[claim]]
