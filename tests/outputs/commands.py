@@ -133,7 +133,12 @@ def comparing(folder: Path) -> Iterator[Output]:
         "--measure", "NDCG@2", "--top", 2, *seen, "--shuffle", "--permute-at", 0.5,
         "--label-noise", 0.1, "--against", "listnet",
     )  # fmt: skip
-    asked = {"spec.noise": 0.1, "spec.world_options.{}": [3, 15], "spec.rounds": 30}
+    asked = {
+        "spec.since": 0,
+        "spec.noise": 0.1,
+        "spec.world_options.{}": [3, 15],
+        "spec.rounds": 30,
+    }
     yield Output("keyhole compare --json", lists, asked)
     yield Output("keyhole compare --json", told("compare", "--rounds", 20, "--items", 3))
 

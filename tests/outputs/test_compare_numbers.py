@@ -95,6 +95,7 @@ def test_games_are_compared_by_regret_run_by_run(measure, value, runs, seed, tmp
                     "max_grade": 1.0, "seed": seed, **options}  # fmt: skip
         assert {key: row["settings"][key] for key in settings} == settings
         assert row["settings"]["run"] == 0
+        assert row["settings"]["measure"]["cutoff"] == (None if is_loss else 2)
         ranker = keyhole.ranker(name, measure=measure, **settings)
         reveal = Full() if name == "ftpl" else Top(2)
         assert row["sees"] == ("full" if name == "ftpl" else "top(2)")
@@ -159,3 +160,11 @@ def test_lists_are_compared_by_score_run_by_run(tmp_path):
         assert row["curve_error"] == pytest.approx(errors, rel=1e-6, abs=1e-9)
         costs[row["ranker"]] = -averages[:, -1]
     check_words(told, costs, {})
+
+
+def test_who_needs_more_than_is_shown_says_how_much():
+    told = json.loads(run("compare", "--items", 3, "--rounds", 4, "--top", 2, "--json").stdout)
+    for name, title in (("ftpl", "FTPL"), ("hedge", "Hedge"), ("onlinerank", "OnlineRank")):
+        assert told["left_out"][name] == (
+            f"{title} needs the relevance of the first 3 of 3 positions, but top(2) shows only 2."
+        )

@@ -244,3 +244,28 @@ def test_rankings_of_documents_from_the_log_of_a_ranker(tmp_path):
     assert told["interval"] == decisive["intervals"]["student-t"]
     assert told["rows"] == n
     assert told["notes"] == ["Rewards are DCG@2 of the first 2 documents."]
+
+
+def test_choices_that_were_never_logged_are_not_known(tmp_path):
+    """Of four actions the log shows three: a quarter of what chance does is not known."""
+    rows = list(csv.DictReader(_written(tmp_path / "named.csv").read_text().splitlines()))
+    lines = ["action,propensity,reward,x_age"]
+    lines += [f"{r['action'][1]},{r['propensity']},{r['reward']},{r['x_age']}" for r in rows]
+    (tmp_path / "log.csv").write_text("\n".join(lines) + "\n")
+    told = json.loads(
+        run("evaluate", tmp_path / "log.csv", "--policy", "uniform", "--actions", 4, "--json",
+            code=1).stdout
+    )  # fmt: skip
+    found = told["policy"]["diagnostics"]
+    weights = np.array([0.25 / float(row["propensity"]) for row in rows])
+    check_diagnostics(found, weights, np.array([row["reward"] != "0" for row in rows]))
+    assert (found["unknown"], found["unknown_actions"]) == (0.25, ["3"])
+    assert (
+        "uniform makes 25.0% of its choices among actions that the log never shows (3): what they "
+        "earn is not known and counts as nothing."
+    ) in told["warnings"]
+
+
+def _written(path):
+    write_log(path, seed=8)
+    return path
