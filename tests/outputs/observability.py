@@ -19,6 +19,11 @@ class Game(NamedTuple):
     def n_actions(self) -> int:
         return len(self.losses)
 
+    def same(self, action: int) -> list[int]:
+        """Return actions that lose as much as one whatever happens, itself among them."""
+        gaps = np.abs(self.losses - self.losses[action]).max(axis=1)
+        return np.flatnonzero(gaps < 1e-12).tolist()
+
     def signals(self, actions: Any) -> np.ndarray:
         """Return a row for each symbol of each action: 1 at the outcomes that show it."""
         return np.array(
@@ -49,9 +54,10 @@ def game_of(measure: str, n_items: int, k: int, grades: int) -> Game:
 def neighbours(game: Game) -> list[tuple[int, int]]:
     """Return pairs that are both best, and all others worse, for some distribution of outcomes."""
     found, n = [], game.losses.shape[1]
-    for one, other in itertools.combinations(range(game.n_actions), 2):
+    firsts = [action for action in range(game.n_actions) if game.same(action)[0] == action]
+    for one, other in itertools.combinations(firsts, 2):
         gap = game.losses[one] - game.losses[other]
-        rest = [a for a in range(game.n_actions) if a not in (one, other)]
+        rest = [action for action in firsts if action not in (one, other)]
         rows = [[*(game.losses[one] - game.losses[a]), 1.0] for a in rest] or None
         solved = linprog(
             [0.0] * n + [-1.0], A_ub=rows, b_ub=[0.0] * len(rest) or None,
@@ -70,7 +76,10 @@ def class_of(game: Game) -> str:
         return "trivial"
     if not all(game.tells(every, *pair) for pair in itertools.combinations(every, 2)):
         return "hopeless"
-    return "local" if all(game.tells(pair, *pair) for pair in neighbours(game)) else "global"
+    pairs = neighbours(game)
+    shown = [[*game.same(one), *game.same(other)] for one, other in pairs]
+    is_local = all(game.tells(seen, *pair) for seen, pair in zip(shown, pairs, strict=True))
+    return "local" if is_local else "global"
 
 
 def forced_regret(game: Game) -> float:

@@ -35,7 +35,7 @@ def check_words(reason, game, class_):
         assert f"any two neighbours ({pairs} pair{'' if pairs == 1 else 's'}) differ" in reason
         return
     assert reason.startswith(f"Among {size}, the losses of ")
-    n_items = len(orders(3)[0]) if game.n_actions == 6 else 2
+    n_items = len(_rankings(reason)[0].split())
     names = ["(" + " ".join(map(str, order)) + ")" for order in orders(n_items)]
     one, other = (names.index(f"({part})") for part in _rankings(reason))
     if class_ == "hopeless":
