@@ -60,7 +60,7 @@ def checkpoints(rounds: int, n_points: int = 200) -> list[int]:
     return sorted({*even, *geometric})
 
 
-def mean_and_error(values: Any) -> tuple[float, float | None]:
+def mean_and_error(values: Any) -> tuple[float, Any]:
     """Return a mean and its standard error; that of a single one is not known."""
     mean = math.fsum(values) / len(values)
     if len(values) < 2:

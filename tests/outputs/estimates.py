@@ -12,9 +12,9 @@ class Rows(NamedTuple):
 
     values: np.ndarray
     bias: str = "none"
-    range: tuple[float, float] | None = None
-    worth: tuple[float, float] | None = None
-    trials: tuple[int, int] | None = None
+    range: Any = None
+    worth: Any = None
+    trials: Any = None
 
     def minus(self, other: "Rows") -> "Rows":
         """Return the difference row by row; binomial trials have none."""

@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,7 +88,9 @@ def test_games_are_compared_by_regret_run_by_run(measure, value, runs, seed, tmp
         "--set", "epsilon-greedy.scale=0.5", "--set", "world.flip=0.2", "--out", tmp_path, "--json",
     ).stdout)  # fmt: skip
     took = time.perf_counter() - began
-    world, costs, beside, curves = Flips(4, flip=0.2), {}, {}, {}
+    world, curves = Flips(4, flip=0.2), {}
+    costs: dict[str, Any] = {}
+    beside: dict[str, Any] = {}
     for row in told["rankers"]:
         name = row["ranker"]
         options = {"scale": 0.5} if name == "epsilon-greedy" else {}

@@ -2,6 +2,7 @@
 
 import json
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def test_a_crowd_is_judged_by_what_was_shown(measure, k, seed, grades, url, tmp_
     write_people(path)
     people = np.loadtxt(path, delimiter=",", skiprows=1)
     if grades == 4:
-        world = Ratings(people, item_names=ITEMS)
+        world: Any = Ratings(people, item_names=ITEMS)
         given = ["--world", path, "--grades", 4, "--drift", 0.5]
     else:
         world, given = Flips(4, flip=0.3), ["--items", 4, "--set", "world.flip=0.3"]

@@ -236,7 +236,7 @@ def test_rankings_of_documents_from_the_log_of_a_ranker(tmp_path):
         check_line(told[role]["estimates"]["importance-weighted"], line, 0.95, 1)
     gap = lines["policy"].minus(lines["baseline"])
     check_line(told["difference"]["importance-weighted"], gap, 0.95, 1)
-    rewarded = (values > 0).any(axis=1)
+    rewarded = np.array([bool((row > 0).any()) for row in values])
     check_diagnostics(told["policy"]["diagnostics"], weights, rewarded)
     check_diagnostics(told["baseline"]["diagnostics"], np.ones(n), rewarded)
     decisive = told["difference"]["importance-weighted"]

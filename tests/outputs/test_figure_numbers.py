@@ -2,6 +2,7 @@
 
 import csv
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def drawn_by(*arguments, code=0):
 
 def curves_in(path):
     """Return rounds, means and standard errors of the curves of a table, in its order."""
-    found = {}
+    found: dict[str, list[Any]] = {}
     for row in csv.DictReader(path.read_text().splitlines()):
         columns = list(row.values())
         error = float(columns[3]) if columns[3] else 0.0

@@ -5,6 +5,7 @@ import json
 import re
 import time
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,22 +26,23 @@ def read(path, *, keep_empty=False):
 
     Features are scaled to 0 to 1 within a list; one that is the same in all of it is 0.
     """
-    lists, order = {}, []
+    lists: dict[str, list[Any]] = {}
+    order = []
     for line in path.read_text().splitlines():
         body, _, comment = line.partition("#")
         grade, query, *pairs = body.split()
         if query not in lists:
             order.append(query)
         values = [float(pair.split(":")[1]) for pair in pairs]
-        name = re.search(r"docid = (\S+)", comment)[1]
+        name = re.findall(r"docid = (\S+)", comment)[0]
         lists.setdefault(query, []).append((float(grade), values, name))
     found, n_dropped = [], 0
     for query in order:
-        grades, rows, names = (list(each) for each in zip(*lists[query], strict=True))
+        grades, values, names = (list(each) for each in zip(*lists[query], strict=True))
         if not keep_empty and not any(grades):
             n_dropped += 1
             continue
-        rows = np.array(rows)
+        rows: Any = np.array(values)
         low, high = rows.min(axis=0), rows.max(axis=0)
         scaled = np.divide(rows - low, high - low, out=np.zeros_like(rows), where=high > low)
         found.append((query.removeprefix("qid:"), scaled, np.array(grades), names))

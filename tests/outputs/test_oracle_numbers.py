@@ -113,7 +113,7 @@ def test_a_proof_of_hopelessness_says_what_its_crowds_force(tmp_path):
     alike = game.signals(range(6))
     np.testing.assert_allclose(alike @ sides[0], alike @ sides[1], atol=1e-12)
     costs = [game.losses @ side for side in sides]
-    forced = (sum(costs).min() - costs[0].min() - costs[1].min()) / 2
+    forced = ((costs[0] + costs[1]).min() - costs[0].min() - costs[1].min()) / 2
     constant = float(Fraction(hopeless["constant"]))
     assert constant == pytest.approx(forced, abs=1e-11)
     assert constant == pytest.approx(forced_regret(game), abs=1e-6)

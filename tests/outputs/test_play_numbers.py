@@ -59,7 +59,7 @@ def case_of(name, folder):
     if name == "gain":
         given = ["--ranker", "epsilon-greedy", "--set", "ranker.scale=0.5", "--rounds", 300,
                  "--runs", 3, "--seed", 4, "--top", 1, *asked]  # fmt: skip
-        options = {"scale": 0.5, "k": 1}
+        options: dict[str, Any] = {"scale": 0.5, "k": 1}
         return Case(given, "epsilon-greedy", options, flips, Top(1), dcg, 300, 4, 3)
     if name == "loss":
         given = ["--ranker", "epsilon-greedy", "--measure", "SumLoss", "--rounds", 50, "--top", 2,

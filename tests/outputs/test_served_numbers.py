@@ -1,6 +1,7 @@
 """What the service tells again: lists of what each has, settings, verdicts, keys and warnings."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,24 @@ from tests.outputs.test_oracle_numbers import RATE, check_advice, check_words
 
 pytestmark = pytest.mark.interpreted
 
-ASKED = {
+ASKED: dict[str, Any] = {
     "animals": ONLINE, "apprentice": APPRENTICE, "lists": LISTS, "hopeless": HOPELESS,
     "chance": {"ranker": "random", "k": 2, "max_grade": 3.0, "seed": 1},
 }  # fmt: skip
 DAY = 24 * 60 * 60 * 1000
+
+
+class Told:
+    """What was told last of a name of the list, or all of it."""
+
+    def __init__(self, outputs):
+        self._outputs = outputs
+
+    def __call__(self, name, which=-1):
+        return self.all(name)[which]
+
+    def all(self, name):
+        return [each.content for each in self._outputs if each.name == name]
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +40,7 @@ def outputs():
 
 @pytest.fixture
 def told(outputs):
-    """Return what was told last of a name of the list, or all of it."""
-
-    def last(name, which=-1):
-        return [each.content for each in outputs[0] if each.name == name][which]
-
-    last.all = lambda name: [each.content for each in outputs[0] if each.name == name]
-    return last
+    return Told(outputs[0])
 
 
 def numbers_of(asked):
