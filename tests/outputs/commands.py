@@ -257,7 +257,11 @@ def looking_after(folder: Path) -> Iterator[Output]:
     failed = told("check", "--ranker", f"{folder / 'own.py'}:Greedy", "--items", 4, code=1)
     yield Output("keyhole check --json", failed)
     yield Output("keyhole list --json", told("list"))
-    with patch("keyhole.cli.doctor.play_known_game", lambda: KNOWN_REGRET):  # it is a long one
+    (folder / "data" / "mq2008").mkdir(parents=True)
+    with (
+        patch("keyhole.cli.doctor.play_known_game", lambda: KNOWN_REGRET),  # it is a long one
+        patch.dict("os.environ", KEYHOLE_DATA=str(folder / "data"), OMP_NUM_THREADS="2"),
+    ):
         yield Output("keyhole doctor --json", told("doctor"))
     yield Output("keyhole warm --json", told("warm", "random", "--jobs", 1))
     log = folder / "service.db"
