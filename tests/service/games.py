@@ -29,6 +29,9 @@ GAMES = {
     "keystone, gains of grades": Game(
         asked(k=1, max_grade=3.0), 120, seed=5, excluding=0.2, changes={90: {"mode": "frozen"}}
     ),
+    "keystone, people change": Game(
+        asked(k=1, items=list(ANIMALS[:3])), 330, seed=11, turns=150, lost=0.0, delay=1.0
+    ),
     "apprentice without a share": Game(
         asked(k=2, mode="apprentice", measure="SumLoss"), 120, seed=6,
         changes={80: {"items": OTHERS}},

@@ -40,6 +40,8 @@ class Game:
     lost: float = 0.12
     delay: float = 3.0
     """Rounds until feedback comes, in the mean."""
+    turns: int | None = None
+    """The round from which on people like what they did not."""
 
 
 class Crowd:
@@ -62,6 +64,8 @@ class Crowd:
         for round in range(self.game.n_rounds):
             if round in self.game.changes:
                 self._configure(self.game.changes[round])
+            if round == self.game.turns:
+                self.likes = {name: 1.0 - like for name, like in self.likes.items()}
             self.now += self.draws.randrange(1, 4_000)
             self._ask(round)
             for event_id in self.due.pop(round, []):

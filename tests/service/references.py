@@ -176,8 +176,9 @@ def weights_of(measure: str, n_items: int) -> list[float]:
     by_name = {
         "DCG": lambda place: 1.0 / math.log2(place + 2) if place < depth else 0.0,
         "Precision": lambda place: float(place < depth),
-        "SumLoss": lambda place: -(place + 1.0),
     }
+    if name.endswith("Loss"):  # of positions or of pairs, which no order tells apart
+        return [-(place + 1.0) for place in range(n_items)]
     return [by_name[name](place) for place in range(n_items)]
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.contracts import Measure
 from keyhole.errors import FloatArray, InvalidInput, shown
 from keyhole.measures import measure as named_measure
 from keyhole.offline.bounds import lower_bound
@@ -100,11 +101,11 @@ def evaluate(
         "measure": config.measure,
         **{name: _record(both, request.confidence) for name, both in estimates.items()},
         "difference": _record(difference, request.confidence),
-        "notes": _notes(request),
+        "notes": _notes(request, named_measure(config.measure), len(judge.names)),
     }
 
 
-def _notes(request: EvaluationRequest) -> list[str]:
+def _notes(request: EvaluationRequest, measure: Measure, n_items: int) -> list[str]:
     notes = [
         "Rounds without feedback are left out: unbiased where whether feedback comes does not "
         "depend on relevance.",
@@ -112,6 +113,11 @@ def _notes(request: EvaluationRequest) -> list[str]:
         "yet where items were hardly seen.",
         "Scores are gains: losses count as negative.",
     ]
+    if measure.is_loss and measure(np.ones(n_items), np.arange(n_items)) == 0.0:
+        notes.append(
+            f"Scores are those of SumLoss, of which {measure.label} takes away what is the same for "
+            "every order: differences are those of both."
+        )
     if request.baseline == "logged":
         notes.append(
             "What was shown is worth what the log says of its items one by one, which takes a crowd "
@@ -236,7 +242,8 @@ def _as_shown(weights: FloatArray) -> Weights:
     An item that was seen stood at the top of its own list: to weigh it by that, and divide by how
     likely it was, would count it as if it always stood there.
     """
-    return Weights(weights, (weights.sum(axis=0) - weights) / (len(weights) - 1))
+    beyond = weights - weights[0]  # so that lists that are all the same weigh the same to the bit
+    return Weights(weights, weights[0] + (beyond.sum(axis=0) - beyond) / (len(weights) - 1))
 
 
 def _both(rounds: Rounds, weights: Weights, judge: Judge) -> dict[str, Estimate]:
