@@ -1,8 +1,10 @@
 """Games of rankers of a fixed list that no default setting would lead to, for tests of numbers."""
 
+from functools import cache
 from typing import Any
 
-from tests.service.played import ANIMALS, Game
+from tests.service.played import ANIMALS, Crowd, Game, played
+from tests.service.references import History
 
 
 def asked(**changes: Any) -> dict[str, Any]:
@@ -40,8 +42,18 @@ GAMES = {
         asked(ranker="epsilon-greedy", mode="apprentice", max_grade=4.0, apprentice_share=0.3),
         300, seed=7,
     ),
+    "apprentice that knows the chances of sets": Game(
+        asked(ranker="epsilon-greedy", k=2, mode="apprentice", apprentice_share=0.6), 60, seed=12
+    ),
     "frozen in the end, late and lost": Game(
         asked(ranker="rtopk", k=2, measure="Precision@2", settings={"horizon": 100}),
         130, seed=8, lost=0.4, delay=12.0, changes={100: {"mode": "frozen", "simulation": False}},
     ),
 }  # fmt: skip
+
+
+@cache
+def log_of(name: str) -> tuple[Crowd, History]:
+    """Return a crowd that has played one of the games, and what its events tell."""
+    crowd = played(GAMES[name])
+    return crowd, History(crowd.engine.store)

@@ -6,8 +6,8 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from tests.service.references import History, Shown, gain_of, mean, weights_of
-
+from tests.service.references import History, Shown, gain_of, weights_of
+from tests.service.summary_references import mean
 
 ROUNDING = 1e-12
 
@@ -116,7 +116,11 @@ def record_of(
         if None not in least and least:
             far = reach / min(each for each in least if each is not None)
             low, high = (0.0, far) if min(values) > -ROUNDING else (-far, far)
-            span = (low, high) if name == "importance-weighted" else (min(bases) - far, max(bases) + far)
+            span = (
+                (low, high)
+                if name == "importance-weighted"
+                else (min(bases) - far, max(bases) + far)
+            )
         record[name] = {
             "value": math.fsum(values) / len(values),
             "standard_error": deviation(values) / math.sqrt(len(values)),
@@ -140,7 +144,7 @@ def judgement_of(
     ours, theirs = (policy_of(history, rows, each) for each in (policy, baseline))
     apart = [minus(one, other) for one, other in zip(ours, theirs, strict=True)]
     records = {
-        name: record_of(history, rows, *weights, confidence)
+        name: record_of(history, rows, weights[0], weights[1], confidence)
         for name, weights in (("policy", ours), ("baseline", theirs), ("difference", apart))
     }
     decided = records["difference"]["doubly-robust"]["lower_bounds"][bound]

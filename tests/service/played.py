@@ -1,4 +1,4 @@
-"""Logs of small services that tests of numbers share: everything that can happen, happens in them."""
+"""Logs of small services, in which everything happens that can, for tests of numbers."""
 
 import random
 from collections.abc import Iterator
@@ -81,7 +81,8 @@ class Crowd:
 
     def _ask(self, round: int) -> None:
         live, draws = self.engine.rankers[NAME], self.draws
-        names, asked = list(live.config.catalogue or ()), {}
+        names = list(live.config.catalogue or ())
+        asked: dict[str, Any] = {}
         if live.config.mode == "apprentice":
             if draws.random() < 0.8:
                 asked["baseline"] = draws.sample(names, draws.randint(1, len(names)))
@@ -127,8 +128,9 @@ class Crowd:
         elif fate < 0.16:
             told = {"status": "none"}
         if live.config.simulation and draws.random() < 0.9:
-            ranked = live.store.find(NAME, event_id, "rank")
-            names = live.names_of(live.ranked(ranked.seq))
+            event = live.store.find(NAME, event_id, "rank")
+            assert event is not None
+            names = live.names_of(live.ranked(event.seq))
             told["truth"] = {name: truth[name] for name in names}
         self.now += draws.choice((0, 1, 7, 60, 900))
         given = GiveFeedback(NAME, event_id, FeedbackRequest(**told))

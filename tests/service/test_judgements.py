@@ -18,8 +18,9 @@ pytestmark = pytest.mark.interpreted
 
 FROZEN = ("keystone, gains of grades", "frozen in the end, late and lost")
 NEVER_DRAWN = "apprentice without a share"
+OF_SETS = "apprentice that knows the chances of sets"
 JUDGED = {
-    **{name: game for name, game in GAMES.items() if name not in (*FROZEN, NEVER_DRAWN)},
+    **{name: game for name, game in GAMES.items() if name not in (*FROZEN, NEVER_DRAWN, OF_SETS)},
     **{f"{name}, not frozen": replace(GAMES[name], changes={}) for name in FROZEN},
     "not its own lists in the end": Game(
         asked(ranker="random", k=2), 120, seed=21, changes={70: {"mode": "apprentice"}}
@@ -95,6 +96,11 @@ def test_frozen_rounds_judge_other_lists_only_where_all_was_seen(k):
     alike(judged(crowd, after=thawed), judgement_of(history, after=thawed))
 
 
+def test_chances_of_sets_alone_judge_nothing():
+    with pytest.raises(InvalidInput, match=r"got \d+ rounds of one that does not"):
+        judged(played(GAMES[OF_SETS]))
+
+
 def test_lists_that_are_never_its_own_judge_nothing():
     crowd = played(GAMES[NEVER_DRAWN])
     with pytest.raises(InvalidInput, match="got 0 rounds"):
@@ -115,7 +121,7 @@ def test_ten_answered_rounds_are_enough(n_answered):
     if n_answered == 10:
         assert judged(crowd)["rows"] == 10
         return
-    with pytest.raises(InvalidInput, match="at least 10 answered rounds .* got 9 rounds"):
+    with pytest.raises(InvalidInput, match=r"at least 10 answered rounds .* got 9 rounds"):
         judged(crowd)
 
 

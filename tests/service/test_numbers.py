@@ -8,9 +8,10 @@ import pytest
 from keyhole.service.commands import FeedbackReply
 from keyhole.service.engine import Engine
 from keyhole.service.summary import event_page, summary
-from tests.service.games import GAMES
-from tests.service.played import NAME, played
-from tests.service.references import History, order_of, page_of, summary_of
+from tests.service.games import GAMES, log_of
+from tests.service.played import NAME
+from tests.service.references import order_of, page_of
+from tests.service.summary_references import summary_of
 
 pytestmark = pytest.mark.interpreted
 
@@ -20,8 +21,7 @@ START = datetime(1970, 1, 1, tzinfo=UTC)
 @pytest.fixture(scope="module", params=GAMES, ids=str)
 def log(request):
     """A crowd that has played with an engine, and what its events tell."""
-    crowd = played(GAMES[request.param])
-    return crowd, History(crowd.engine.store)
+    return log_of(request.param)
 
 
 def alike(told, wanted, path=""):

@@ -101,11 +101,11 @@ def evaluate(
         "measure": config.measure,
         **{name: _record(both, request.confidence) for name, both in estimates.items()},
         "difference": _record(difference, request.confidence),
-        "notes": _notes(request, named_measure(config.measure), len(judge.names)),
+        "notes": _notes(request, named_measure(config.measure)),
     }
 
 
-def _notes(request: EvaluationRequest, measure: Measure, n_items: int) -> list[str]:
+def _notes(request: EvaluationRequest, measure: Measure) -> list[str]:
     notes = [
         "Rounds without feedback are left out: unbiased where whether feedback comes does not "
         "depend on relevance.",
@@ -113,15 +113,15 @@ def _notes(request: EvaluationRequest, measure: Measure, n_items: int) -> list[s
         "yet where items were hardly seen.",
         "Scores are gains: losses count as negative.",
     ]
-    if measure.is_loss and measure(np.ones(n_items), np.arange(n_items)) == 0.0:
+    if measure.discount.startswith("pairs"):
         notes.append(
-            f"Scores are those of SumLoss, of which {measure.label} takes away what is the same for "
-            "every order: differences are those of both."
+            f"Scores are those of SumLoss, of which {measure.label} takes away what is the same "
+            "for every order: differences are those of both."
         )
     if request.baseline == "logged":
         notes.append(
-            "What was shown is worth what the log says of its items one by one, which takes a crowd "
-            "that does not change."
+            "What was shown is worth what the log says of its items one by one, which takes a "
+            "crowd that does not change."
         )
     if request.policy == "best" and request.after == 0:
         notes.append(
