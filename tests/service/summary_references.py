@@ -39,10 +39,10 @@ def variance_of_mean(values: list[float]) -> float:
 
 
 def cautious_variance(values: list[float], grade: float) -> float:
-    """Return the variance of a mean as if one more of each extreme had been seen."""
+    """Return the variance of a mean of values that vary as if each extreme had been seen too."""
     seen = [*values, 0.0, grade]
     middle = math.fsum(seen) / len(seen)
-    return math.fsum((value - middle) ** 2 for value in seen) / len(seen) ** 2
+    return math.fsum((value - middle) ** 2 for value in seen) / len(seen) / len(values)
 
 
 def revealed_of(history: History, name: str) -> list[float]:

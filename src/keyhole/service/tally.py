@@ -27,10 +27,15 @@ class ItemTally(msgspec.Struct):
         return self.total / self.observed if self.observed else None
 
     def variance_of_mean(self, largest: float = 1.0) -> float:
-        """Return the variance of the mean; as if one more of each extreme had been seen."""
+        """Return the variance of the mean, for values that vary as if each extreme was seen too.
+
+        Of as many values as were seen: intervals of few would be too narrow otherwise.
+        """
+        if not self.observed:
+            return math.inf
         n = self.observed + 2
         mean = (self.total + largest) / n
-        return max((self.squares + largest * largest) / n - mean * mean, 0.0) / n
+        return max((self.squares + largest * largest) / n - mean * mean, 0.0) / self.observed
 
 
 class Group(msgspec.Struct):
