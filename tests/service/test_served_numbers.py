@@ -5,6 +5,7 @@ import json
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -152,7 +153,7 @@ def test_every_number_of_the_log(served):
 
 def test_every_number_of_an_evaluation_that_is_asked_for(served):
     service, history, *_ = served
-    question = {"policy": list(ANIMALS[4::-1]), "confidence": 0.7, "after": 5}
+    question: dict[str, Any] = {"policy": list(ANIMALS[4::-1]), "confidence": 0.7, "after": 5}
     asked = service.ask("POST", f"/v1/rankers/{NAME}/evaluations", json=question)
     while (done := service.ask("GET", asked.headers["location"]).json())["status"] != "done":
         assert done["status"] in ("queued", "running"), done

@@ -1,6 +1,7 @@
 """Counters at their edges: what is merged, dropped, clipped and told apart."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -62,7 +63,7 @@ def test_a_merged_point_tells_the_regret_that_was_known_last(backwards):
 
 def test_regret_begins_anew_with_other_items():
     """The list shown was the best one of its items; those that came instead were never better."""
-    asked = {"ranker": "fixed", "simulation": True, "k": 1}
+    asked: dict[str, Any] = {"ranker": "fixed", "simulation": True, "k": 1}
     engine = engine_of(items=["ant", "bee"], **asked)
     for _ in range(4):
         truth = {"ant": 1.0, "bee": 0.0}
@@ -89,7 +90,7 @@ def test_a_list_that_nobody_saw_lost_nothing():
 
 
 def test_waiting_lists_count_for_regret_where_the_items_stay():
-    asked = {"items": ["ant", "bee"], "ranker": "fixed", "simulation": True}
+    asked: dict[str, Any] = {"items": ["ant", "bee"], "ranker": "fixed", "simulation": True}
     engine = engine_of(**asked)
     waits = rank(engine)
     configure(engine, **asked, wait_seconds=5.0)
@@ -164,7 +165,7 @@ def test_the_spread_of_a_mean_is_as_if_each_extreme_had_been_seen(grade, shares)
 @pytest.mark.parametrize("first", ["none", "observed", "not_shown"])
 def test_only_the_same_feedback_is_the_same(first, k, is_late):
     """Nothing liked and an observed zero teach alike, and are two different things to say."""
-    said = {
+    said: dict[str, dict[str, Any]] = {
         "none": {"status": "none"},
         "observed": {"relevance": [0.0] * k},
         "not_shown": {"status": "not_shown"},
