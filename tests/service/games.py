@@ -25,7 +25,7 @@ GAMES = {
         asked(ranker="random", k=5, measure="SumLoss", max_grade=4.0), seed=3
     ),
     "keystone, items change": Game(
-        asked(k=2, measure="SumLoss", missing=0.0), 140, seed=4, excluding=0.2,
+        asked(k=2, measure="SumLoss", missing=1.0, max_grade=3.0), 140, seed=4, excluding=0.2,
         changes={60: {"items": OTHERS}, 100: {"wait_seconds": 7.5}},
     ),
     "keystone, gains of grades": Game(
