@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from keyhole.rankers import ranker as library_ranker
 from keyhole.service.commands import Expire, FeedbackRequest, GiveFeedback, Rank, RankRequest
 from keyhole.service.errors import Conflict
 from keyhole.service.events import Answered, Ranked
@@ -245,3 +246,17 @@ def test_lessons_that_were_refused_are_counted():
     assert warnings(engine) == ["7 lessons had numbers too large to learn from."]
     assert summary(engine.ranker("animals"))["counts"]["refused"] == 7
     assert set(ANIMALS) == {item["name"] for item in summary(engine.ranker("animals"))["items"]}
+
+
+def test_an_apprentice_learns_of_each_item_what_was_revealed_of_it():
+    """The caller's list has the same items on top, the other way round."""
+    engine = engine_of(mode="apprentice", k=2, ranker="epsilon-greedy")
+    live = engine.ranker("animals")
+    alone = library_ranker(live.config.spec)
+    own = alone.rank(round=0)
+    first, second = own.items[:2]
+    reply = rank(engine, baseline=[str(second), str(first)])
+    assert answer(engine, reply.event_id, [1.0, 0.0]).learned == "pending"
+    alone.update(own, [0.0, 1.0])
+    for name, array in alone.state._asdict().items():
+        assert (getattr(live.learner.state, name) == array).all(), name
