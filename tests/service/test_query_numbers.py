@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from keyhole.service import preparation as preparations
 from keyhole.service.commands import Document, Expire
 from keyhole.service.dashboard.index_page import index_page
 from keyhole.service.dashboard.ranker_page import ranker_page
@@ -104,7 +103,7 @@ def test_a_list_ends_before_what_feedback_reaches():
 )
 def test_every_number_of_code_that_is_prepared(monkeypatch, ends, state):
     clock = [100.0]
-    monkeypatch.setattr(preparations.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("keyhole.service.preparation.time.monotonic", lambda: clock[0])
     engine = engine_of()
     live = engine.ranker("animals")
     live.preparation = Preparation("animals", live.config)
