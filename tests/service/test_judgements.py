@@ -1,13 +1,15 @@
 """Every number of an evaluation, computed a second time from the log."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from keyhole.errors import InvalidInput
 from keyhole.measures import measure
 from keyhole.service.commands import EvaluationRequest
-from keyhole.service.evaluations import evaluate
+from keyhole.service.evaluations import _least_chance, evaluate
+from keyhole.service.events import Ranked
 from tests.service.games import GAMES, asked
 from tests.service.judging import judgement_of
 from tests.service.played import ANIMALS, NAME, Game, played
@@ -153,3 +155,17 @@ def test_notes_say_what_the_numbers_rest_on():
     ):
         notes = " ".join(judged(crowd, **question)["notes"])
         assert ((flatters in notes), (stays in notes)) == (flattered, rests)
+
+
+@pytest.mark.parametrize(
+    ("told", "least"),
+    [(((0.5, 0.2), (0.5, 0.3)), 0.2), (((0.5, 0.2), (0.5, None)), None), (((None, None),), None),
+     (((0.5, 0.2), (None, None)), 0.2)],
+)  # fmt: skip
+def test_a_least_chance_is_that_of_all_rounds_that_count_or_is_not_known(told, least):
+    rows: list[Any] = []
+    for chance, known in told:
+        chances = None if chance is None else (chance,)
+        ranked = Ranked(0, 1, (0, 1), False, "online", 1, chances=chances, least_chance=known)
+        rows.append((ranked, None))
+    assert _least_chance(rows) == least
