@@ -260,3 +260,17 @@ def test_an_apprentice_learns_of_each_item_what_was_revealed_of_it():
     alone.update(own, [0.0, 1.0])
     for name, array in alone.state._asdict().items():
         assert (getattr(live.learner.state, name) == array).all(), name
+
+
+@pytest.mark.parametrize(("n_times", "is_better"), [(2, False), (40, True)])
+def test_an_apprentice_is_better_once_the_whole_interval_says_so(n_times, is_better):
+    """The same difference both times; of few rounds it may be luck."""
+    settings = {"ranking": [2, 0, 1]}
+    engine = engine_of(
+        mode="apprentice", items=["ant", "bee", "cat"], ranker="fixed", settings=settings
+    )
+    for name, grade in [("ant", 0.0), ("ant", 0.0), ("bee", 1.0), ("cat", 1.0)] * n_times:
+        answer(engine, rank(engine, baseline=[name]).event_id, [grade])
+    said = summary(engine.ranker("animals"))["apprentice"]
+    assert said["difference"]["value"] == 0.5
+    assert said["better"] == is_better == (said["difference"]["low"] > 0.0)
