@@ -60,7 +60,7 @@ def test_a_hundred_logs_cover_the_true_value_as_stated(asked):
         wrong += abs(with_conditional_chances(engine) - worth(_WORST)) < 0.2
     error = np.std(values) / np.sqrt(_LOGS)
     assert abs(np.mean(values) - worth(_WORST)) < 3.5 * error
-    assert covered >= 95
+    assert covered >= 95  # of bets, which are conservative; test_coverage.py has both sides
     if asked:  # the default ranker shows what is bad too seldom for a normal approximation
         assert nearly >= _FEWEST
     if "settings" in asked:  # where chances depend on the past, that past must not be divided by

@@ -155,7 +155,7 @@ def test_means_and_their_spread():
     assert group.variance_of_mean() == pytest.approx(np.var(scores, ddof=1) / 4)
     item = ItemTally(5, 4, 2.5, 2.25)
     with_extremes = [*scores, 0.0, 1.0]
-    assert item.variance_of_mean() == pytest.approx(np.var(with_extremes) / 6)
+    assert item.variance_of_mean() == pytest.approx(np.var(with_extremes) / 4)
     assert ItemTally().mean() is None
     around = interval(0.5, 0.04)
     assert around == {"value": 0.5, "low": pytest.approx(0.108), "high": pytest.approx(0.892)}

@@ -1,13 +1,16 @@
 """What another list would have earned, judged on the log of a ranker."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.contracts import Measure
 from keyhole.errors import FloatArray, InvalidInput, shown
 from keyhole.measures import measure as named_measure
 from keyhole.offline.bounds import lower_bound
-from keyhole.offline.estimators import Estimate
+from keyhole.offline.estimators import Estimate, Range
+from keyhole.offline.intervals import interval
 from keyhole.offline.sights import seen_items
 from keyhole.service.commands import EvaluationRequest
 from keyhole.service.events import Answered, Config, Ranked, body_of
@@ -37,8 +40,23 @@ class Judge(NamedTuple):
     weights: FloatArray
     """What a gain counts at each position, more being better."""
     best: tuple[str, ...]
+    largest_gain: float
+    """What one item can gain at most."""
     largest: float
     """What the items seen in one round can count at most."""
+
+
+class Weights(NamedTuple):
+    """What a policy makes of the gain of each item in each round, (n, n_items)."""
+
+    given: FloatArray
+    """By the list of the round, as it was or would be."""
+    expected: FloatArray
+    """Before the list of the round was drawn: whether an item is seen says nothing about it."""
+
+    def minus(self, other: "Weights") -> "Weights":
+        """Return what one policy makes of gains beyond another."""
+        return Weights(self.given - other.given, self.expected - other.expected)
 
 
 def judge_of(config: Config, best: tuple[str, ...]) -> Judge:
@@ -52,7 +70,7 @@ def judge_of(config: Config, best: tuple[str, ...]) -> Judge:
         )
     weights = measure.weights(len(names)) * (-1.0 if measure.is_loss else 1.0)
     grade = 2.0**max_grade - 1.0 if measure.exponential_gain else max_grade
-    return Judge(names, weights, best, float(np.abs(weights).max()) * grade * config.k)
+    return Judge(names, weights, best, grade, float(np.abs(weights).max()) * grade * config.k)
 
 
 def evaluate(
@@ -70,7 +88,7 @@ def evaluate(
     estimates = {}
     for name, weights in (("policy", policy), ("baseline", baseline)):
         estimates[name] = _both(rounds, weights, judge)
-    difference = _both(rounds, policy - baseline, judge)
+    difference = _both(rounds, policy.minus(baseline), judge)
     decided = _bound(request.bound, difference[_DECISIVE], request.confidence)
     promote = decided is not None and decided > 0.0
     return {
@@ -83,11 +101,11 @@ def evaluate(
         "measure": config.measure,
         **{name: _record(both, request.confidence) for name, both in estimates.items()},
         "difference": _record(difference, request.confidence),
-        "notes": _notes(request),
+        "notes": _notes(request, named_measure(config.measure)),
     }
 
 
-def _notes(request: EvaluationRequest) -> list[str]:
+def _notes(request: EvaluationRequest, measure: Measure) -> list[str]:
     notes = [
         "Rounds without feedback are left out: unbiased where whether feedback comes does not "
         "depend on relevance.",
@@ -95,6 +113,16 @@ def _notes(request: EvaluationRequest) -> list[str]:
         "yet where items were hardly seen.",
         "Scores are gains: losses count as negative.",
     ]
+    if measure.discount.startswith("pairs"):
+        notes.append(
+            f"Scores are those of SumLoss, of which {measure.label} takes away what is the same "
+            "for every order: differences are those of both."
+        )
+    if request.baseline == "logged":
+        notes.append(
+            "What was shown is worth what the log says of its items one by one, which takes a "
+            "crowd that does not change."
+        )
     if request.policy == "best" and request.after == 0:
         notes.append(
             "The policy has learnt from these rounds, which flatters it: judge it by rounds after "
@@ -109,20 +137,11 @@ def _record(both: dict[str, Estimate], confidence: float) -> dict[str, Any]:
         record[name] = {
             "value": estimate.value,
             "standard_error": estimate.error,
-            "interval": _interval("betting", estimate, confidence),
-            "approximate_interval": _interval("student-t", estimate, confidence),
+            "interval": interval("betting", estimate, confidence).ends,
+            "approximate_interval": interval("student-t", estimate, confidence).ends,
             "lower_bounds": {bound: _bound(bound, estimate, confidence) for bound in _BOUNDS},
         }
     return record
-
-
-def _interval(name: str, estimate: Estimate, confidence: float) -> list[float | None]:
-    """Return a two-sided interval: half of what may go wrong on either side."""
-    low, high = estimate.range or (0.0, 0.0)
-    negated = Estimate(estimate.name, -estimate.contributions, estimate.bias, (-high, -low))
-    half = (1.0 + confidence) / 2.0
-    above = _bound(name, negated, half)
-    return [_bound(name, estimate, half), None if above is None else -above]
 
 
 def _bound(name: str, estimate: Estimate, confidence: float) -> float | None:
@@ -134,17 +153,17 @@ def _rounds(
 ) -> Rounds:
     """Return the rounds of the list as it is now that were answered and whose chances are known."""
     waiting: dict[str, Ranked] = {}
-    lists: dict[int, tuple[str, ...]] = {}
+    configs: dict[int, Config] = {}
     knows_chances = False
     rows: list[tuple[Ranked, Answered]] = []
     n_skipped = 0
     for event in store.events(ranker):
         if event.kind == "config":
-            lists[event.seq] = body_of(event).catalogue
+            configs[event.seq] = body_of(event)
         elif event.kind == "rank" and event.seq > after:
             ranked: Ranked = body_of(event)
             knows_chances |= ranked.chances is not None
-            if lists.get(ranked.catalogue or 0) == names and ranked.n_excluded == 0:
+            if _can_be_judged(ranked, configs[ranked.catalogue or 0], names):
                 waiting[str(event.key)] = ranked
             else:
                 n_skipped += 1
@@ -159,6 +178,12 @@ def _rounds(
             f"{'' if knows_chances or not rows else ' of one that does not'}."
         )
     return _table(rows, len(names), exponential, n_skipped)
+
+
+def _can_be_judged(ranked: Ranked, config: Config, names: tuple[str, ...]) -> bool:
+    """Return whether a round was one of a list, of which anything might have been seen."""
+    was_drawn = ranked.mode != "apprentice" or config.apprentice_share > 0.0
+    return config.catalogue == names and ranked.n_excluded == 0 and was_drawn
 
 
 def _table(
@@ -193,28 +218,40 @@ def _least_chance(rows: list[tuple[Ranked, Answered]]) -> float | None:
     return min(known) if known and len(known) == len(counted) else None
 
 
-def _weights(policy: list[str] | str, judge: Judge, rounds: Rounds) -> FloatArray:
-    """Return what a policy makes of the gain of each item in each round, (n, n_items)."""
+def _weights(policy: list[str] | str, judge: Judge, rounds: Rounds) -> Weights:
+    """Return what a policy makes of the gain of each item in each round."""
     if policy == "logged":
-        return judge.weights[rounds.shown]
+        return _as_shown(judge.weights[rounds.shown])
     n_rows, n_items = len(rounds.gains), len(judge.names)
     if policy == "uniform":
-        return np.full((n_rows, n_items), judge.weights.mean())
+        weights = np.full((n_rows, n_items), judge.weights.mean())
+        return Weights(weights, weights)
     order = list(judge.best) if policy == "best" else policy
     if not isinstance(order, list) or sorted(order) != sorted(judge.names):
         raise InvalidInput(
             f"A policy must name each of the {n_items} items of the list once, got {shown(policy)}."
         )
     at = {name: place for place, name in enumerate(order)}
-    return np.tile([float(judge.weights[at[name]]) for name in judge.names], (n_rows, 1))
+    weights = np.tile([float(judge.weights[at[name]]) for name in judge.names], (n_rows, 1))
+    return Weights(weights, weights)
 
 
-def _both(rounds: Rounds, weights: FloatArray, judge: Judge) -> dict[str, Estimate]:
+def _as_shown(weights: FloatArray) -> Weights:
+    """Return the weights of lists as they were shown; expected is their mean in other rounds.
+
+    An item that was seen stood at the top of its own list: to weigh it by that, and divide by how
+    likely it was, would count it as if it always stood there.
+    """
+    beyond = weights - weights[0]  # so that lists that are all the same weigh the same to the bit
+    return Weights(weights, weights[0] + (beyond.sum(axis=0) - beyond) / (len(weights) - 1))
+
+
+def _both(rounds: Rounds, weights: Weights, judge: Judge) -> dict[str, Estimate]:
     """Return the importance-weighted and the doubly robust estimate of what weights earn."""
-    of_seen = np.take_along_axis(weights, rounds.seen, axis=1)
-    means = _means_before(rounds, weights.shape[1])
+    of_seen = np.take_along_axis(weights.expected, rounds.seen, axis=1)
+    means = _means_before(rounds, len(judge.names))
     predicted = np.take_along_axis(means, rounds.seen, axis=1)
-    base = (weights * means).sum(axis=1)
+    base = (weights.given * means).sum(axis=1)
     known = {"largest": judge.largest, "least_chance": rounds.least_chance}
     plain = seen_items(rounds.gains, rounds.chances, of_seen, **known)
     robust = seen_items(
@@ -225,7 +262,15 @@ def _both(rounds: Rounds, weights: FloatArray, judge: Judge) -> dict[str, Estima
         base=base,
         **known,
     )
-    return {estimate.name: estimate for estimate in (plain, robust)}
+    worth = _worth(weights.given, judge.largest_gain)
+    return {each.name: replace(each, value_range=worth) for each in (plain, robust)}
+
+
+def _worth(weights: FloatArray, largest_gain: float) -> Range:
+    """Return what weights can earn in the mean of all rounds, whatever each item gains."""
+    least = float(np.minimum(weights, 0.0).sum(axis=1).min())
+    most = float(np.maximum(weights, 0.0).sum(axis=1).max())
+    return largest_gain * least, largest_gain * most
 
 
 def _means_before(rounds: Rounds, n_items: int) -> FloatArray:

@@ -139,6 +139,7 @@ class LiveRanker:
             self.learner = learner_of(config)
         elif config.catalogue is not None and config.catalogue != self.config.catalogue:
             self.learner = self.learner.with_items(config.catalogue)
+            self.tally.change_items()
         self._take(config, seq)
 
     def _take(self, config: Config, seq: int) -> None:
@@ -178,7 +179,7 @@ class LiveRanker:
             self._learn(ranked, answered.relevance, event.seq)
         mean = sum(answered.relevance) / max(len(answered.relevance), 1)
         self.tally.count_feedback(ranked, answered, names, event.at - waited.at, mean)
-        if answered.truth is not None:
+        if answered.truth is not None and answered.status != "not_shown":
             self._count_truth(ranked, answered.truth, names)
 
     def _expired(self, expired: Expired) -> None:
@@ -296,7 +297,7 @@ class LiveRanker:
         self, ranked: Ranked, truth: tuple[float, ...], names: tuple[str, ...]
     ) -> None:
         weights = self._true_weights
-        if weights is None or ranked.catalogue != self.version:
+        if weights is None or names != self.config.catalogue:
             return  # no measure with gains per item, or a list that is no longer
         grades = truth
         if self._is_exponential:

@@ -137,16 +137,11 @@ def _apprentice(
     baseline = _baseline(request, names)
     if share > 0.0 and _coin(live.name, impression.round, secret) < share:
         known = _chances(live, impression)
-        chances = known["chances"]
-        scaled = None if chances is None else tuple(share * chance for chance in chances)
-        p_marginal = None if scaled is None else scaled[-1]
-        least = known.get("least_chance")
+        chances = known.pop("chances")
         return {
             "ranking": own,
-            **known,
-            "chances": scaled,
-            "least_chance": None if least is None else share * least,
-            "p_marginal": p_marginal,
+            "chances": None if chances is None else tuple(share * chance for chance in chances),
+            **{name: None if one is None else share * one for name, one in known.items()},
         }
     agree = share == 0.0 and set(baseline[:k]) == set(own[:k])
     return {"ranking": baseline, "own": own, "teaches": agree}

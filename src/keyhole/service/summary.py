@@ -160,7 +160,7 @@ def _items(live: LiveRanker) -> list[dict[str, Any]]:
         item = live.tally.items.get(name, ItemTally())
         mean, low, high = item.mean(), None, None
         if mean is not None:
-            variance = item.variance_of_mean()
+            variance = item.variance_of_mean(grade)
             if beliefs is not None:
                 mean = grade * float(beliefs[0][place])
                 variance = (grade * float(beliefs[1][place])) ** 2
@@ -231,10 +231,11 @@ def _apprentice(live: LiveRanker) -> dict[str, Any]:
     baseline, own = tally.baseline.mean(), tally.own.mean()
     variance, n_own = tally.own.variance_of_mean(), tally.own.n
     if live.config.catalogue is not None:
+        grade = float(live.config.request.get("max_grade", 1.0))
         top = [tally.items.get(str(name), ItemTally()) for name in live.learner.best()[:k]]
         n_own = min(item.observed for item in top)
         own = sum(item.mean() or 0.0 for item in top) / k
-        variance = sum(i.variance_of_mean() for i in top) / k**2 if n_own else math.inf
+        variance = sum(item.variance_of_mean(grade) for item in top) / k**2 if n_own else math.inf
     spread = tally.baseline.variance_of_mean()
     difference = interval(own - baseline, variance + spread)
     return {

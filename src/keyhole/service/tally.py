@@ -26,11 +26,16 @@ class ItemTally(msgspec.Struct):
         """Return the mean relevance that was revealed, if any was."""
         return self.total / self.observed if self.observed else None
 
-    def variance_of_mean(self) -> float:
-        """Return the variance of the mean; as if one more of each extreme had been seen."""
+    def variance_of_mean(self, largest: float = 1.0) -> float:
+        """Return the variance of the mean, for values that vary as if each extreme was seen too.
+
+        Of as many values as were seen: intervals of few would be too narrow otherwise.
+        """
+        if not self.observed:
+            return math.inf
         n = self.observed + 2
-        mean = (self.total + 1.0) / n
-        return max((self.squares + 1.0) / n - mean * mean, 0.0) / n
+        mean = (self.total + largest) / n
+        return max((self.squares + largest * largest) / n - mean * mean, 0.0) / self.observed
 
 
 class Group(msgspec.Struct):
@@ -68,10 +73,11 @@ class Point(msgspec.Struct, array_like=True):
     regret: float = 0.0
     full_information: float = 0.0
     n_true: int = 0
+    """How many truths had been told with the last one of its rounds: regret is as of then."""
 
 
 class Truth(msgspec.Struct):
-    """In simulations: what lists were worth in truth."""
+    """In simulations: what lists were worth in truth, since the items are what they are."""
 
     gains: dict[str, float] = {}
     """The gain of each item, summed over rounds."""
@@ -79,6 +85,8 @@ class Truth(msgspec.Struct):
     shown: float = 0.0
     informed: float = 0.0
     """What following the leader of all true gains before would have earned."""
+    n_before: int = 0
+    """Truths of lists of other items, which no list of these can be compared with."""
 
 
 class Tally(msgspec.Struct):
@@ -166,9 +174,13 @@ class Tally(msgspec.Struct):
         totals = sorted((truth.gains[name] for name in names), reverse=True)
         best = sum(w * total for w, total in zip(weights, totals, strict=True))
         point = self._point_of(ranked.round)
-        point.n_true = truth.n
+        point.n_true = truth.n_before + truth.n
         point.regret = (best - truth.shown) / truth.n
         point.full_information = (best - truth.informed) / truth.n
+
+    def change_items(self) -> None:
+        """Compare lists of other items from here on: what was lost with those before is no news."""
+        self.truth = Truth(n_before=self.truth.n_before + self.truth.n)
 
     def count_alarm(self, round: int, seq: int) -> None:
         """Note that a test for changes has found one."""
@@ -211,7 +223,7 @@ class Tally(msgspec.Struct):
         for first in range(0, len(self.points), 2):
             one = self.points[first]
             other = self.points[first + 1] if first + 1 < len(self.points) else Point(0)
-            later = other if other.n_true else one
+            later = other if other.n_true > one.n_true else one
             merged.append(
                 Point(
                     one.last_round + self.width,

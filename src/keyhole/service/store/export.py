@@ -129,6 +129,7 @@ def _rows(event: Event, said: Event | None, names_of: NamesOf) -> Iterator[dict[
     ranked: Ranked = body_of(event)
     answered: Answered | None = None if said is None else body_of(said)
     names, contexts = names_of(ranked), _contexts(ranked)
+    chances = ranked.chances or ()  # of some of the first k alone, where those are of two cells
     k = min(ranked.k, len(ranked.ranking) - ranked.n_excluded)
     for position, item in enumerate(ranked.ranking[:k]):
         told = answered is not None and answered.status != "not_shown"
@@ -142,7 +143,7 @@ def _rows(event: Event, said: Event | None, names_of: NamesOf) -> Iterator[dict[
             "explored": ranked.explored,
             "position": position,
             "action": names[item],
-            "pscore": None if ranked.chances is None else ranked.chances[position],
+            "pscore": chances[position] if position < len(chances) else None,
             "p_marginal": ranked.p_marginal,
             "p_conditional": ranked.p_conditional,
             "reward": answered.relevance[position] if answered is not None and told else None,
