@@ -88,7 +88,7 @@ FIRST["contextual-rtopk"] = [
     for each in EXAMPLES["contextual-rtopk"]
     if each in ({"surrogate": "kl", "mix": 0.4}, {"surrogate": "ranksvm", "mix": 0.4})
 ]
-COMPILED = [each for each in PARAMETERS if each.values[1] in FIRST[each.values[0]]]
+COMPILED = [each for each in PARAMETERS if each.values[1] in FIRST[str(each.values[0])]]
 
 
 def test_every_row_has_an_example():

@@ -6,6 +6,7 @@ import shlex
 
 import numpy as np
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from keyhole.cli import simulate
@@ -30,12 +31,13 @@ def folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def there(folder, monkeypatch):
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("keyhole.cli.terminal.OUT", Console(width=250))  # pytest-xdist has its own
 
 
 def both(line, code=0):
     """Return the JSON of a command, and what it prints without."""
     record = json.loads(run(*shlex.split(line), "--json", code=code).stdout)
-    printed = CliRunner().invoke(app, shlex.split(line), env={"COLUMNS": "250"})
+    printed = CliRunner().invoke(app, shlex.split(line))
     assert printed.exit_code == code
     return record, printed.stdout
 

@@ -157,6 +157,13 @@ def test_chances_of_explored_lists_alone_are_refused(tmp_path):
     path = written(tmp_path / "a.ndjson", events(200, known=(True,)))
     with pytest.raises(InvalidInput, match="that knows it where it explores"):
         read_bandit(path)
+    records = list(events(200, known=(True,)))
+    explored = [one for one in records if "chances" in one]
+    for one in explored[::3]:  # a list too short to be explored in cells of k has none either
+        del one["chances"]
+    assert explored[0]["explored"]
+    with pytest.raises(InvalidInput, match="that knows it where it explores"):
+        read_bandit(written(tmp_path / "a.ndjson", records))
     path = written(tmp_path / "b.ndjson", events(200, known=()))
     with pytest.raises(InvalidInput, match="got 200 lists, 160 of them answered"):
         read_bandit(path)

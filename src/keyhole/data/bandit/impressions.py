@@ -115,7 +115,7 @@ def _log(path: Path, lists: list[_Shown], **options: Any) -> BanditLog:
         )
     # Chances that are known of explored lists alone are chances to be explored and seen: without
     # the other lists they are too small.
-    if all(one.explored == (one.chances is not None) for one in answered) and answered != usable:
+    if all(one.explored for one in usable) and answered != usable:
         raise InvalidInput(
             f"{path} must be of a ranker that knows in every round how likely items were to be "
             f"seen, got one that knows it where it explores, {len(usable)} of {len(answered)} "
