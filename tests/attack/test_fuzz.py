@@ -1,4 +1,4 @@
-"""The fuzzer: a tenth of it, and whether it can fail."""
+"""The fuzzer: a tenth of it, interpreted, and whether it can fail."""
 
 import json
 import signal

@@ -20,6 +20,10 @@ def test_no_end_is_beyond_what_rewards_can_be_worth():
     assert (inside.low, inside.high) == (0.0, 1.0)
     difference = interval("empirical-bernstein", WEIGHTED.minus(WEIGHTED))
     assert (difference.low, difference.high) == (-1.0, 1.0)
+    # Weights can lead astray: all of the interval may be beyond.
+    too_high = Estimate("importance-weighted", 2.0 + ROWS / 40, "none", (0.0, 40.0), (0.0, 1.0))
+    assert interval("student-t", too_high).ends == [1.0, 1.0]
+    assert interval("student-t", too_high.negated()).ends == [-1.0, -1.0]
 
 
 def test_ends_are_lower_bounds_of_gains_and_of_losses():

@@ -55,7 +55,7 @@ def interval(name: str, estimate: Estimate, confidence: float = 0.95, **options:
         )
     above = row.mirror - row.compute(Question(estimate, half, **options).mirrored())
     least, most = estimate.value_range or (-math.inf, math.inf)
-    return Interval(name, max(below.value, least), min(above, most))
+    return Interval(name, *(min(max(end, least), most) for end in (below.value, above)))
 
 
 def intervals(estimate: Estimate, confidence: float = 0.95, **options: Any) -> dict[str, Interval]:
