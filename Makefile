@@ -74,7 +74,7 @@ bench: $(VENV)/installed ## Speed against plain NumPy and a tight C++ loop, as r
 kills: $(VENV)/installed ## A hundred interrupts and a hundred kills of commands that must go on (twenty minutes); KILLS="--times 10"
 	$(BIN)/python -m bench.kills $(KILLS)
 
-cachecases: $(VENV)/installed ## Every kernel from a cache that others filled (ten minutes; make test has a fourth)
+cachecases: $(VENV)/installed ## Every kernel from a cache that others filled (ten minutes; make test has an eighth)
 	$(BIN)/python -m pytest tests/contract/test_cache.py --every-case
 
 servicekills: $(VENV)/installed ## A thousand kills of the service, which must lose nothing (minutes); SERVICEKILLS="--times 100"

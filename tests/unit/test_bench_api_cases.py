@@ -13,6 +13,8 @@ from keyhole.service.evaluations import evaluate
 from keyhole.service.http import evaluations
 from keyhole.service.http.openapi import document
 
+pytestmark = pytest.mark.interpreted
+
 OPERATION = "POST /v1/rankers/{ranker}/evaluations"
 
 
