@@ -55,7 +55,8 @@ def interval(name: str, estimate: Estimate, confidence: float = 0.95, **options:
         )
     above = row.mirror - row.compute(Question(estimate, half, **options).mirrored())
     least, most = estimate.value_range or (-math.inf, math.inf)
-    return Interval(name, *(min(max(end, least), most) for end in (below.value, above)))
+    low, high = (min(max(end, least), most) for end in (below.value, above))
+    return Interval(name, low, high)
 
 
 def intervals(estimate: Estimate, confidence: float = 0.95, **options: Any) -> dict[str, Interval]:
