@@ -47,8 +47,11 @@ def test_it_is_played_drawn_and_judged_and_says_what_data_is_missing(tmp_path, m
     result = reproduce(study, tmp_path / "out")
     assert (tmp_path / "out" / "winners.png").read_bytes().startswith(b"\x89PNG")
     verdicts = {verdict.claim: verdict for verdict in result.verdicts}
-    ahead = "flips: keystone sees one item and is ahead of FTPL, which sees everything"
-    assert verdicts[f"{ahead}, with its theorem's noise"].holds
+    ahead = (
+        "flips: keystone sees one item and is ahead of FTPL, which sees everything, with its "
+        "theorem's noise"
+    )
+    assert verdicts[ahead].holds
     assert verdicts["flips: keystone, at most 0.015"].holds is None
     missing = verdicts["Travel, drifting: keystone is no worse than its prototype (-0.098)"]
     assert missing.holds is None

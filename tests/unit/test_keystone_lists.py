@@ -89,8 +89,12 @@ def test_late_feedback_on_a_list_of_before_counts_for_those_who_are_still_there(
 
 def test_states_at_their_limits_are_taken_over():
     ranker = Keystone(3)
+    sizes = [2.0**power for power in range(30, -1, -1) for _ in range(3)]
+    counts = np.zeros((3, MOST_BUCKETS))
+    counts[:, : len(sizes)] = sizes
     ends = {
-        "n_buckets": np.full(3, MOST_BUCKETS - 2),
+        "n_buckets": np.full(3, len(sizes)),
+        "counts": counts,
         "mean": np.array([0.0, 1.0, 1.0]),
         "spread": np.array([1e-12, 1.0, 1.0]),
         "suspect": np.ones(3, np.int64),
