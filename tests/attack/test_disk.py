@@ -149,6 +149,7 @@ def run(command, out, inputs):
     return CliRunner().invoke(app, given, env={"COLUMNS": "200"})
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_disk_that_is_full_at_any_write(command, disk, inputs, tmp_path, monkeypatch):
     monkeypatch.setattr("keyhole.cli.reproduce.find_study", short_study)
@@ -232,6 +233,7 @@ def in_a_small_disk(folder, size, *command):
     return int(code), errors, {Path(name).name for name in left.split()}
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("size", ["4k", "12k", "60k"])
 def test_a_disk_that_is_really_full(size, inputs, tmp_path):
     given = COMMANDS["play"].format(out=tmp_path, inputs=inputs).split()

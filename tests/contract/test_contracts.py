@@ -114,6 +114,14 @@ EXAMPLES = [
     for row, examples in RANKER_EXAMPLES.items()
     for label, make, world in examples
 ]
+LONG = ("hedge-graded", "rtopk-long-list", "iw-onlinerank-graded", "keystone-SumLoss")
+"""Other settings whose games are much work: interpreted, they take longer than to compile."""
+FIRST = [
+    each
+    for each in EXAMPLES
+    if each.id in LONG or each.values[1] == RANKER_EXAMPLES[str(each.values[0])][0][0]
+]
+OTHERS = [each for each in EXAMPLES if each not in FIRST]
 EXEMPTIONS = {
     ("rtopk", "everything seen", check_late_answers_find_their_items): (
         "the list has become shorter than k: what is explored is planned by k, so that an answer "
@@ -186,13 +194,24 @@ def check_or_exempt(row, label, check, ranker, crowd):
         check(ranker, crowd, 120)
 
 
-@pytest.mark.parametrize(("row", "label", "make", "world"), EXAMPLES)
-def test_ranker(row, label, make, world):
+def check_example(row, label, make, world, checks):
     ranker = make()
     crowd = world or Flips(ranker.n_items, n_relevant=max(1, ranker.n_items // 3))
-    for check in (*RANKER_CHECKS, *LIVING_CHECKS, *ATTACKS):
+    for check in checks:
         if check is not check_items_are_exchangeable:  # test_exchangeable.py
             check_or_exempt(row, label, check, ranker, crowd)
+
+
+@pytest.mark.parametrize(("row", "label", "make", "world"), FIRST)
+def test_ranker(row, label, make, world):
+    check_example(row, label, make, world, (*RANKER_CHECKS, *LIVING_CHECKS, *ATTACKS))
+
+
+@pytest.mark.interpreted  # where attacks end in warnings of NumPy's
+@pytest.mark.parametrize(("row", "label", "make", "world"), OTHERS)
+def test_ranker_in_other_settings(row, label, make, world):
+    """Each compiles everything once more; that games have the same bits is in test_digests.py."""
+    check_example(row, label, make, world, (*RANKER_CHECKS, *LIVING_CHECKS))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ from keyhole.cli.app import app
 from keyhole.data import read_letor
 from keyhole.rankers.lists.models import load_model
 
+pytestmark = pytest.mark.interpreted
+
 LEARN = ["--surrogate", "kl", "--top", 1, "--rounds", 300, "--json"]
 
 

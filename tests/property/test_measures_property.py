@@ -11,6 +11,8 @@ from keyhole.contracts import Measure
 from keyhole.measures import MEASURES
 from keyhole.rankers.fixed.enumerated import all_rankings
 
+pytestmark = pytest.mark.interpreted
+
 GRADES = st.integers(0, 4).map(float)
 EPSILON = float(np.finfo(np.float64).eps)
 PLAIN = [cls() for cls in MEASURES.values()]
