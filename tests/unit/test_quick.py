@@ -1,5 +1,7 @@
 """``make quick`` takes the tests that a change can break, and the closest ones first."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,18 @@ def test_only_tests_that_name_a_row_are_kept(monkeypatch):
 
 def test_changes_are_asked_of_git():
     assert all(not path.is_absolute() for path in changed_files(ROOT))
+
+
+COLLECT = """
+import sys, pytest
+assert pytest.main(["-q", "--collect-only", "src/keyhole/rankers/fixed/pege.py"]) == 0
+from keyhole.rankers import RANKERS
+assert sys.modules["keyhole.rankers.fixed.pege"].PEGE is RANKERS["pege"]
+"""
+
+
+def test_a_module_whose_examples_are_collected_first_is_the_packages_own():
+    """Another of its name would have other classes, of which no code that is kept is found."""
+    command = [sys.executable, "-c", COLLECT]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
