@@ -214,7 +214,15 @@ NOT_OF_BENCH = {
 def made(target, *options):
     """Return what make says that it would do, with the environment that runs this."""
     return subprocess.run(
-        ["make", "-n", target, f"VENV={sys.prefix}", f"PYTHON={sys.executable}", *options],
+        [
+            "make",
+            "--no-print-directory",
+            "-n",
+            target,
+            f"VENV={sys.prefix}",
+            f"PYTHON={sys.executable}",
+            *options,
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -265,7 +273,13 @@ def test_what_pages_name_is_there():
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_help_has_a_line_for_every_target():
-    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        ["make", "--no-print-directory", "help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     lines = {line.split()[0]: line.split()[1:] for line in told.stdout.splitlines()}
     assert sorted(lines) == TARGETS
     assert all(lines.values())
