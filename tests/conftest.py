@@ -1,6 +1,7 @@
 """What several kinds of tests share."""
 
 import ctypes
+import gc
 import os
 import signal
 import subprocess
@@ -36,6 +37,13 @@ def pytest_configure(config):
             "ignore:(overflow|invalid value) encountered in scalar:RuntimeWarning:keyhole",
         )
     config.stash[_most] = {}
+    gc.disable()
+
+
+def pytest_collection_finish():
+    """Look for garbage from here on, and not among what was imported: it would be a third of it."""
+    gc.freeze()
+    gc.enable()
 
 
 def _megabytes():
