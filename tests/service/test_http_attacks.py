@@ -237,6 +237,39 @@ def test_a_stream_ends_when_its_reader_leaves_and_there_are_never_too_many():
         until_no_stream(running)
 
 
+@pytest.mark.parametrize("path", ["/v1/rankers/animals/stream", "/rankers/animals/stream"])
+def test_streams_that_are_asked_for_at_once_are_counted_one_by_one(path):
+    with Asked(max_streams=3) as asked:
+        asked.put()
+        statuses = asked.loop.run_until_complete(_streams_at_once(asked, path))
+        assert sorted(statuses) == [200] * 3 + [503] * 21
+        assert asked.app.service.n_streams == 0
+
+
+async def _streams_at_once(asked, path):
+    """Return the statuses of 24 streams, whose readers leave when all have begun."""
+    statuses, may_leave = [], asyncio.Event()
+
+    async def receive():
+        await may_leave.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    scope = {
+        "type": "http", "method": "GET", "path": path, "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }  # fmt: skip
+    asks = [asyncio.ensure_future(asked.app({**scope}, receive, send)) for _ in range(24)]
+    while len(statuses) < len(asks):
+        await asyncio.sleep(0.01)
+    may_leave.set()
+    await asyncio.wait_for(asyncio.gather(*asks), 10)
+    return statuses
+
+
 def until_no_stream(running):
     ends_at = time.monotonic() + 5.0
     while running.app.service.n_streams and time.monotonic() < ends_at:
