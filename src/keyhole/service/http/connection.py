@@ -22,7 +22,6 @@ _MOST_FED = 4 * 1024
 _MOST_FED_OF_CHUNKS = 256
 """Where they end is for the parser to find: it may begin that many bytes of what is behind them."""
 _HEAD_END = b"\r\n\r\n"
-_ONCE = (b"host", b"authorization")
 
 
 def _refusal(status: int, slug: str, title: str, detail: str, more: str = "") -> bytes:
@@ -136,13 +135,14 @@ class Connection(HttpToolsProtocol):
 
     def _feed(self) -> None:
         """Have the parser read what waits, up to the end of a request that is to be answered."""
-        data, end = self._waiting, len(self._waiting)
-        view = memoryview(data)
-        while self._at < end and not self.transport.is_closing():
-            if not self._is_in_body and self._is_answering():
+        data, at, end = self._waiting, self._at, len(self._waiting)
+        view, transport = memoryview(data), self.transport
+        while at < end and not transport.is_closing():
+            cycle = self.cycle
+            if not (self._is_in_body or cycle is None or cycle.response_complete):
                 break
-            piece = view[self._at : self._at + self._n_next(data)]
-            self._at += len(piece)
+            piece = view[at : at + self._n_next(data, at)]
+            at += len(piece)
             self._n_frame += len(piece)
             try:
                 self.parser.feed_data(piece)
@@ -150,17 +150,17 @@ class Connection(HttpToolsProtocol):
                 break  # which was refused
             except httptools.HttpParserError:
                 self._refuse(_NO_HTTP)
-                break
             if self._n_frame > MAX_HEAD_BYTES + self._n_body:
                 self._refuse(_TOO_LARGE)
-        was_full, n_waiting = self.flow.is_full, end - self._at
-        self.flow.is_full = n_waiting > 0
-        if n_waiting:
-            self._keep(n_waiting)
-        else:
-            self._waiting = b""
-            if was_full:
-                self.flow.resume_reading()
+        self._at = at
+        if at < end:
+            self.flow.is_full = True
+            self._keep(end - at)
+            return
+        self._waiting = b""
+        if self.flow.is_full:
+            self.flow.is_full = False
+            self.flow.resume_reading()
 
     def _keep(self, n_waiting: int) -> None:
         """Let what came early wait, and read no more; where there is no room, give it up."""
@@ -170,9 +170,8 @@ class Connection(HttpToolsProtocol):
         if not self.transport.is_closing():
             self.flow.pause_reading()
 
-    def _n_next(self, data: bytes) -> int:
+    def _n_next(self, data: bytes, at: int) -> int:
         """Return how many bytes the parser may be fed so that it reads no more than one request."""
-        at = self._at
         if self._is_in_body:
             return _MOST_FED_OF_CHUNKS if self._n_left is None else max(self._n_left, 1)
         if self._n_frame:  # the end of a head may lie between what came before and this
@@ -188,10 +187,6 @@ class Connection(HttpToolsProtocol):
         self._is_asking, self._since = True, self.loop.time()
         super().on_message_begin()
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._is_in_body:  # a trailer must not change what was decided by the head
-            super().on_header(name, value)
-
     def on_headers_complete(self) -> None:
         names = [name for name, _ in self.headers]
         wrong = self._wrong_with(names)
@@ -204,13 +199,15 @@ class Connection(HttpToolsProtocol):
         elif b"transfer-encoding" in names:
             self._n_left = None
         super().on_headers_complete()
+        self.headers = []  # where trailers go: they must not change what the head decided
 
     def _wrong_with(self, names: list[bytes]) -> bytes | None:
         if self.parser.should_upgrade():  # a body would be read as another request
             return _UPGRADE
-        if any(names.count(name) > 1 for name in _ONCE):
+        n_hosts = names.count(b"host")
+        if n_hosts > 1 or names.count(b"authorization") > 1:
             return _TWICE
-        if b"host" not in names and self.parser.get_http_version() not in ("0.9", "1.0"):
+        if not n_hosts and self.parser.get_http_version() not in ("0.9", "1.0"):
             return _NO_HOST
         return None
 
