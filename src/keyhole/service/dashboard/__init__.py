@@ -5,11 +5,11 @@ from pathlib import Path
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from keyhole.service.dashboard.pages import error_html, error_page
+from keyhole.service.dashboard.pages import error_html, error_page, login_html
 from keyhole.service.dashboard.views import Dashboard, Settings
 from keyhole.service.desk import Desk
 
-__all__ = ["error_html", "error_page", "routes"]
+__all__ = ["error_html", "error_page", "login_html", "routes"]
 
 STATIC = Path(__file__).parent / "static"
 

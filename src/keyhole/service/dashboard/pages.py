@@ -80,6 +80,11 @@ def error_html(status: int, title: str, detail: str, *, is_passing: bool = False
     return _templates.get_template("error.html").render(around, **data).encode()
 
 
+def login_html(where: str, wrong: str = "") -> bytes:
+    """Return the form for a key; ``where`` is the page that it leads to."""
+    return _templates.get_template("login.html").render(where=where, wrong=wrong).encode()
+
+
 def with_query(path: str, **parameters: Any) -> str:
     """Return an address with the parameters that are there."""
     given = {name: value for name, value in parameters.items() if value is not None}

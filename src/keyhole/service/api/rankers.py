@@ -1,0 +1,156 @@
+"""Endpoints about rankers: create, read, change, list; their state and their live stream."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keyhole.errors import InvalidInput, shown
+from keyhole.service.api.operations import Operation, Parameter, Reply, json_response
+from keyhole.service.commands import Configure, Name, RankerReply, RankerRequest, StateReply
+from keyhole.service.errors import StaleVersion
+from keyhole.service.http.problems import encode
+from keyhole.service.http.request import json_of, query_of
+from keyhole.service.http.streams import LiveStream
+from keyhole.service.specs import check_settings
+
+if TYPE_CHECKING:
+    from keyhole.service.http.service import Service
+
+_request = msgspec.json.Decoder(RankerRequest)
+_RETRY_MS = 2_000
+
+
+class RankersReply(msgspec.Struct, frozen=True):
+    """All rankers that a key may see."""
+
+    rankers: list[RankerReply]
+
+
+async def put_ranker(request: Request, service: "Service") -> Response:
+    """Create a ranker or change it."""
+    name = _name(request.path_params["ranker"])
+    asked = await json_of(request, service.settings.max_body_bytes, _request)
+    check_settings(asked.settings)
+    desk = service.desk
+    command = Configure(name, asked, _if_match(request, name in desk.engine.rankers))
+    reply: RankerReply = await desk.submit(command)
+    return json_response(reply, 201 if reply.created else 200, _etag(reply))
+
+
+async def get_ranker(request: Request, service: "Service") -> Response:
+    """Read a ranker."""
+    reply = service.desk.engine.ranker(request.path_params["ranker"]).reply()
+    return json_response(reply, headers=_etag(reply))
+
+
+async def list_rankers(request: Request, service: "Service") -> Response:
+    """List the rankers that this key may see."""
+    query_of(request)
+    rankers, access = service.desk.engine.rankers, request.state.access
+    seen = [rankers[name].reply() for name in sorted(rankers) if access.sees(name)]
+    return json_response(RankersReply(seen))
+
+
+async def get_state(request: Request, service: "Service") -> Response:
+    """Read how far a ranker has come, and the hash of what it knows."""
+    return json_response(service.desk.engine.ranker(request.path_params["ranker"]).state())
+
+
+async def stream(request: Request, service: "Service") -> Response:
+    """Follow a ranker: an event whenever it has shown a list or learnt."""
+    ranker = request.path_params["ranker"]
+    service.desk.engine.ranker(ranker)
+    changes = service.desk.subscribe(ranker)
+    return LiveStream(_messages(changes, service.settings.heartbeat_seconds), service)
+
+
+async def _messages(changes: AsyncIterator[dict[str, Any]], beat: float) -> AsyncIterator[bytes]:
+    """Yield server-sent events until the desk stops, with a beat where nothing happens."""
+    yield b"retry: %d\n\n" % _RETRY_MS
+    change = asyncio.ensure_future(_next(changes))
+    try:
+        while True:
+            await asyncio.wait((change,), timeout=beat)
+            if not change.done():
+                yield b"event: beat\ndata: {}\n\n"
+                continue
+            told = change.result()
+            if told is None:
+                return
+            change = asyncio.ensure_future(_next(changes))
+            yield b"id: %d\ndata: %s\n\n" % (told.get("seq", 0), encode(told))
+    finally:
+        change.cancel()
+
+
+async def _next(changes: AsyncIterator[dict[str, Any]]) -> dict[str, Any] | None:
+    return await anext(changes, None)
+
+
+def _name(text: str) -> str:
+    """Return the name of a ranker to be, or raise."""
+    try:
+        return msgspec.convert(text, Name)
+    except msgspec.ValidationError:
+        raise InvalidInput(
+            "The name of a ranker must be 1 to 64 letters, digits, dots, hyphens and underscores, "
+            f"a letter or a digit first, got {shown(text)}."
+        ) from None
+
+
+def _etag(reply: RankerReply) -> dict[str, str]:
+    return {"etag": f'"{reply.version}"'}
+
+
+def _if_match(request: Request, exists: bool) -> int | None:
+    """Return the version that a change is for; 0, which none has, where a tag is not one."""
+    given = request.headers.get("if-match")
+    if given is None:
+        return None
+    if given.strip() == "*":
+        if not exists:
+            raise StaleVersion("If-Match: * must meet a ranker that exists, got none.")
+        return None
+    tag = given.strip().strip('"')
+    if not (given.strip() == f'"{tag}"' and tag.isascii() and tag.isdigit() and len(tag) < 19):
+        raise StaleVersion(f"If-Match must be the ETag of the ranker, got {shown(given)}.")
+    return int(tag)
+
+
+_TAG = Parameter("ETag", {"type": "string"}, "The version, for If-Match.")
+_REPLY = {"application/json": RankerReply}
+
+OPERATIONS = (
+    Operation(
+        "GET", "/v1/rankers", list_rankers, "read", "List rankers",
+        {200: Reply("All rankers that this key may see.", {"application/json": RankersReply})},
+    ),
+    Operation(
+        "PUT", "/v1/rankers/{ranker}", put_ranker, "admin", "Create or change a ranker",
+        {
+            200: Reply("Changed, or already so.", _REPLY, (_TAG,)),
+            201: Reply("Created.", _REPLY, (_TAG,)),
+        },
+        problems=(409, 412, 507),
+        request={"application/json": RankerRequest},
+        headers=(
+            Parameter("If-Match", {"type": "string"}, "The ETag that was read, or `*`."),
+        ),
+    ),
+    Operation(
+        "GET", "/v1/rankers/{ranker}", get_ranker, "read", "Read a ranker",
+        {200: Reply("The ranker.", _REPLY, (_TAG,))},
+    ),
+    Operation(
+        "GET", "/v1/rankers/{ranker}/state", get_state, "read", "How far a ranker has come",
+        {200: Reply("Its round, and the hash of what it knows.", {"application/json": StateReply})},
+    ),
+    Operation(
+        "GET", "/v1/rankers/{ranker}/stream", stream, "read", "Follow a ranker live",
+        {200: Reply("Server-sent events.", {"text/event-stream": str})},
+    ),
+)  # fmt: skip
