@@ -30,6 +30,10 @@ class NotLearnable(KeyholeError):
         self.verdict = verdict
 
 
+class RankerDamaged(KeyholeError):
+    """A ranker whose log is not what was written: nothing more is done with it."""
+
+
 class Preparing(KeyholeError):
     """A ranker whose code is still being compiled."""
 
@@ -44,6 +48,10 @@ class StoreFull(StoreError):
 
 class StoreFailed(StoreError):
     """Writing or reading failed, and what the disk holds must be read again before going on."""
+
+
+class StoreGone(StoreError):
+    """The file of the log is no longer where it was."""
 
 
 class StoreInUse(StoreError):

@@ -19,10 +19,18 @@ _request = msgspec.json.Decoder(RankerRequest)
 _RETRY_MS = 2_000
 
 
+class DamagedReply(msgspec.Struct, frozen=True):
+    """A ranker that is not served, and why."""
+
+    name: str
+    detail: str
+
+
 class RankersReply(msgspec.Struct, frozen=True):
     """All rankers that a key may see."""
 
     rankers: list[RankerReply]
+    damaged: list[DamagedReply]
 
 
 async def put_ranker(call: Call) -> Answer:
@@ -45,9 +53,10 @@ async def get_ranker(call: Call) -> Answer:
 async def list_rankers(call: Call) -> Answer:
     """List the rankers that this key may see."""
     call.query()
-    rankers = call.service.desk.engine.rankers
-    seen = [rankers[name].reply() for name in sorted(rankers) if call.access.sees(name)]
-    return json_answer(RankersReply(seen))
+    engine, sees = call.service.desk.engine, call.access.sees
+    seen = [engine.rankers[name].reply() for name in sorted(engine.rankers) if sees(name)]
+    damaged = [DamagedReply(name, why) for name, why in engine.damaged.items() if sees(name)]
+    return json_answer(RankersReply(seen, damaged))
 
 
 async def get_state(call: Call) -> Answer:

@@ -23,6 +23,8 @@ class ReadyReply(msgspec.Struct, frozen=True):
     """The log is read, and requests are answered."""
 
     status: Literal["ready"]
+    log: Literal["checking", "checked", "damaged"]
+    """Whether all of the log was checked; where it is damaged, some rankers are not served."""
 
 
 async def healthz(call: Call) -> Answer:
@@ -31,11 +33,11 @@ async def healthz(call: Call) -> Answer:
 
 
 async def readyz(call: Call) -> Answer:
-    """Say whether requests are answered: not while the log is read, nor once it failed."""
+    """Say whether requests are answered: not while the log is read, nor if it cannot be written."""
     service = call.service
-    if not service.is_ready:
+    if not service.is_ready or service.desk.trouble is not None:
         raise NotReady(service.why_not_ready)
-    return json_answer(ReadyReply("ready"))
+    return json_answer(ReadyReply("ready", service.desk.log))
 
 
 async def metrics(call: Call) -> Answer:
