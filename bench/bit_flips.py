@@ -142,10 +142,11 @@ def _told_of(live: LiveRanker) -> dict[str, Any]:
 
 def _gone_on(engine: Engine, name: str) -> list[Any]:
     """Return the answers to requests that are about what was before, and the state after them."""
-    said: list[Any] = []
     live = engine.ranker(name)
-    for round in range(0, 88, 3):  # each is known
-        said.append(engine.execute(Rank(name, _ask(name, round), f"request {round}"), _LATER))
+    said: list[Any] = [
+        engine.execute(Rank(name, _ask(name, round), f"request {round}"), _LATER)
+        for round in range(0, live.round, 3)  # each is known
+    ]
     told = [(seq, waited.event_id) for seq, waited in live.waiting.items()]
     for seq, event_id in told[::2]:
         ranking = [live.names_of(live.ranked(seq))[i] for i in live.ranked(seq).ranking]
