@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -21,6 +23,7 @@ from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import (
     RankerDamaged,
+    StoreDamaged,
     StoreFailed,
     StoreGone,
     StoreInUse,
@@ -30,7 +33,8 @@ from keyhole.service.http.app import build
 from keyhole.service.live import LiveRanker
 from keyhole.service.replay import check_ranker
 from keyhole.service.snapshots import kept_by, sealed
-from keyhole.service.store import open_store
+from keyhole.service.store import copying, open_store
+from keyhole.service.store.journal import Journal
 from keyhole.service.store.sqlite import SqliteStore
 from tests.service.asking import Asked, problem
 from tests.service.desks import answer, configure, engine_of, rank, state_of
@@ -437,6 +441,58 @@ def test_no_second_process_writes_by_any_way(path, way):
         assert "is in use" in second(other)
         rank(Engine(store))
     assert second(other) == ""
+
+
+def left_by_a_kill(path):
+    """Return a copy of a log that nobody has closed, and how many frames its journal has."""
+    left = path.with_name("left.db")
+    with open_store(path) as store:
+        for number in range(8):
+            rank(Engine(store), event_id=f"after {number}".replace(" ", "-"))
+        for end in ("", "-wal"):
+            shutil.copy(f"{path}{end}", f"{left}{end}")
+    return left
+
+
+def test_a_journal_that_lost_what_was_acknowledged_is_noticed(path):
+    left = left_by_a_kill(path)
+    journal = left.with_name("left.db-wal")
+    whole, database = journal.read_bytes(), left.read_bytes()
+    frames = Journal(left).frames
+    ends = [number for number, frame in enumerate(frames) if frame and frame.n_pages]
+    assert len(ends) == 8
+    numbers, n_found = random.Random(5), 0
+    for at in (0, 3, 9, 17, 24, *(numbers.randrange(len(whole)) for _ in range(60))):
+        frame = (at - 32) // 4_120  # the head is before the first
+        changed = bytearray(whole)
+        changed[at] ^= 1 << numbers.randrange(8)
+        left.write_bytes(database)
+        journal.write_bytes(changed)
+        left.with_name("left.db-shm").unlink(missing_ok=True)
+        if frame > ends[-2]:  # as if the power had been cut before it was acknowledged
+            with open_store(left) as store:
+                assert last_of(store).seq == 43
+            continue
+        for _ in range(2):  # nor is it forgotten at the second start
+            with pytest.raises(StoreDamaged, match="-wal is damaged: what was acknowledged last"):
+                open_store(left)
+        n_found += 1
+    assert n_found > 30
+    copy = left.with_name("copy.db")
+    copying.copy_log(left, copy, lambda _: None)
+    with open_store(copy) as store:
+        assert 36 <= last_of(store).seq < 44
+
+
+def test_a_journal_with_frames_of_one_before_is_whole(path):
+    left = path.with_name("left.db")
+    with SqliteStore(path, _checkpoint_pages=1) as store:
+        for number in range(12):
+            rank(Engine(store), event_id=f"after-{number}")
+            for end in ("", "-wal"):
+                shutil.copy(f"{path}{end}", f"{left}{end}")
+            with open_store(left) as copy:
+                assert last_of(copy).seq == 37 + number
 
 
 # ----------------------------------------------------------------------------- idempotency

@@ -17,6 +17,7 @@ from keyhole.service.events import Event, Key, Kind, Snapshot
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import Tip, follow, tip_of
 from keyhole.service.store.holding import Holding
+from keyhole.service.store.journal import Journal
 from keyhole.service.store.sqlite_file import (
     MIGRATIONS,
     SECRET_SIZE,
@@ -96,8 +97,10 @@ class SqliteStore(Store):
             return
         self._holding = Holding(self.path, create=create)
         try:
+            journal = Journal(self.path)
             self._writer = connect(self.path, vfs=_vfs, synchronous=_synchronous)
             try:
+                self._check_journal(journal)
                 prepare(self._writer, self.path, _migrations)
                 self._holding.mark()
                 self._writer.set_wal_hook(self._note_pages)
@@ -108,6 +111,20 @@ class SqliteStore(Store):
         except BaseException:
             self._holding.close()
             raise
+
+    def _check_journal(self, journal: Journal) -> None:
+        """Raise where a process that ended without closing the log left more than can be read."""
+        if not journal.frames:
+            return
+        with sentences(self.path):
+            n_read, _ = self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        if journal.is_cut_short(n_read):
+            # Closed otherwise, SQLite would delete it, and the next start know nothing.
+            self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            raise StoreDamaged(
+                f"{shortened(self.path)}-wal is damaged: what was acknowledged last cannot be read "
+                "from it. Restore a backup; keyhole db backup makes a log of what can be read."
+            )
 
     # ----------------------------------------------------------------------- writing
 
