@@ -6,7 +6,7 @@ VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 ECOSYSTEM_VENV ?= .venv-ecosystem
 
-.PHONY: help run play test quick check format bench test-ecosystem battery kills cachecases servicekills powercuts schemathesis screenshots numbers mutants fuzz docs tutorials wheel sbom lock clean
+.PHONY: help run play test quick check format bench test-ecosystem battery kills cachecases servicekills powercuts bitflips schemathesis screenshots numbers mutants fuzz docs tutorials wheel sbom lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -87,6 +87,9 @@ servicekills: $(VENV)/installed ## A thousand kills of the service, which must l
 
 powercuts: $(VENV)/installed ## Ten thousand power cuts under the service's log (minutes); POWERCUTS="--images 1000"
 	$(BIN)/python -m bench.powercuts $(POWERCUTS)
+
+bitflips: $(VENV)/installed ## Two thousand single bits of a log flipped, which must be found, healed or harmless (minutes); BITFLIPS="--times 200"
+	$(BIN)/python -m bench.bit_flips $(BITFLIPS)
 
 schemathesis: $(VENV)/installed ## Ten thousand generated requests to the service (minutes); SCHEMATHESIS=1000
 	$(BIN)/python -m bench.api_cases $(or $(SCHEMATHESIS),13000)

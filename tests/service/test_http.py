@@ -235,7 +235,7 @@ def test_every_row_of_the_table_of_problems_can_be_told_from_the_others():
 def test_health_and_readiness(service, monkeypatch):
     assert service.ask("GET", "/healthz").json()["status"] == "ok"
     assert service.ask("HEAD", "/healthz").status_code == 200
-    assert service.ask("GET", "/readyz").json() == {"status": "ready"}
+    assert service.ask("GET", "/readyz").json() == {"status": "ready", "log": "checked"}
     monkeypatch.setattr(service.desk, "is_ready", False)
     problem(service.ask("GET", "/readyz", faults=True), 503, "not-ready")
     problem(service.ask("GET", "/v1/rankers", faults=True), 503, "not-ready")

@@ -30,6 +30,9 @@ def serve_command(
     log_requests: Annotated[
         bool | None, typer.Option("--log-requests", help="Log every request.")
     ] = None,
+    create: Annotated[
+        bool, typer.Option("--create", help="Begin an empty log where the one before is missing.")
+    ] = False,
     demo: Annotated[
         bool, typer.Option("--demo", help="Fill an empty log with rankers and simulated crowds.")
     ] = False,
@@ -46,10 +49,10 @@ def serve_command(
         "log_requests": log_requests,
     }
     with one_sentence(interrupted=_STOPPED):
-        _serve(flags, config, demo=demo)
+        _serve(flags, config, create=create or demo, demo=demo)
 
 
-def _serve(flags: Mapping[str, object], config: Path | None, *, demo: bool) -> None:
+def _serve(flags: Mapping[str, object], config: Path | None, *, create: bool, demo: bool) -> None:
     """Serve until a signal comes; whatever can be wrong is said before that."""
     try:
         from keyhole.service.http.app import build_later
@@ -65,7 +68,7 @@ def _serve(flags: Mapping[str, object], config: Path | None, *, demo: bool) -> N
         raise LibraryMissing(f"The service needs {error.name}", "service") from None
     settings = load_settings(flags, file=config)
     configure_logs(settings.log_level)
-    store = open_store(settings.db)
+    store = open_store(settings.db, create=create)
     try:
         check_lock(settings, store)
         listening = bound_socket(settings)

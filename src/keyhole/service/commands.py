@@ -174,6 +174,9 @@ class RankerReply(msgspec.Struct, frozen=True):
     verdict: dict[str, Any] | None = None
     created: bool = False
     code: CodeReply = CodeReply()
+    log: Literal["checking", "checked"] = "checked"
+    """Whether all events of its log were checked since the service started; if one turns out to be
+    damaged, the ranker is no longer served."""
 
 
 class StateReply(msgspec.Struct, frozen=True):

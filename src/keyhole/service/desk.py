@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -19,9 +19,10 @@ from keyhole.errors import KeyholeError
 from keyhole.service.commands import Command, Configure, Expire, Judged
 from keyhole.service.committer import Committer
 from keyhole.service.engine import Decision, Engine, Made, now
-from keyhole.service.errors import StoreError, StoreFailed, StoreFull
+from keyhole.service.errors import StoreError, StoreFailed, StoreFull, StoreGone
 from keyhole.service.events import Event, Snapshot
 from keyhole.service.live import LiveRanker
+from keyhole.service.log_check import LogCheck
 from keyhole.service.logs import logger
 from keyhole.service.preparing import Preparer
 from keyhole.service.specs import check_learnable, config_of
@@ -36,6 +37,10 @@ SNAPSHOT_EVERY = 10_000
 """Events of a ranker between two snapshots."""
 _TICK = 0.25
 """Seconds between looks at what is no longer waited for."""
+_PROBE = 1.0
+"""Seconds between looks at whether a full disk still is."""
+_CHECKED_FIRST = 2.0
+"""Seconds that checking the log may take before requests are answered."""
 _MOST_EXPIRED = 1_000
 """Lists that one expire event is about."""
 
@@ -95,15 +100,17 @@ class Desk:
     ) -> None:
         self.store = store
         self._preparer = preparer
-        self.engine = Engine(store)
+        self._read_log()
         self.is_ready = True
+        self._gone: str | None = None
+        self._is_full = False
+        self._probed = 0.0
         self.on_commit: Callable[[list[Event], float], None] | None = None
         """Told of every commit: its events, and the seconds it took."""
         self._reopen = reopen
         self._clock = clock
         self._snapshot_every = snapshot_every
         self._most_waiting = most_waiting
-        self._snapshot_at = self._seqs()
         self._inbox: deque[tuple[Command, Reply]] = deque()
         self._next = _Group()
         self._is_writing = False
@@ -119,6 +126,19 @@ class Desk:
 
     # ------------------------------------------------------------------- for callers
 
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be written, in a sentence, though requests are answered."""
+        full = "There is no room left for the log: nothing is written until there is."
+        return self.engine.damage or self._gone or (full if self._is_full else None)
+
+    @property
+    def log(self) -> Literal["checking", "checked", "damaged"]:
+        """How far the check of the log is, and whether there is a ranker that is not served."""
+        if self.engine.damaged or self.engine.damage:
+            return "damaged"
+        return "checked" if self._checking.is_done else "checking"
+
     async def start(self) -> None:
         """Begin to take commands."""
         self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(self._watch_waits())]
@@ -126,6 +146,7 @@ class Desk:
     async def stop(self) -> None:
         """Commit what has come in, write snapshots, and stop; the store stays open."""
         self._stopping = True
+        self._checking.stop()
         self._wake.set()
         if self._tasks:
             self._tasks[1].cancel()
@@ -157,6 +178,8 @@ class Desk:
         """Take a command that needs no preparation; it is replied to after its commit."""
         if self._stopping or not self.is_ready:
             raise StoreFailed("The service is not ready: try again.")
+        if self._gone is not None:
+            raise StoreGone(self._gone)
         self._inbox.append((command, reply))
         if self._is_writing:
             self._decide()  # while the disk is busy, this thread is not
@@ -190,8 +213,8 @@ class Desk:
         watching = self._watchers.setdefault(ranker, set())
         watching.add(changed)
         try:
-            while not self._stopping:
-                live = self.engine.ranker(ranker)
+            while not self._stopping and ranker in self.engine.rankers:
+                live = self.engine.rankers[ranker]
                 yield {"seq": live.seq, "round": live.round, "waiting": len(live.waiting)}
                 await changed.wait()
                 changed.clear()
@@ -234,9 +257,11 @@ class Desk:
                 self._finish(before)
                 self._decide()  # what had to wait for it
                 await writing
+                self._is_full = False
                 if self.on_commit is not None:
                     self.on_commit(events, time.perf_counter() - began)
         except StoreFull as error:
+            self._is_full = True
             self._finish(before)
             self._give_up(group, error)
         except Exception as error:  # what is on the disk must be read again, whatever it was
@@ -349,7 +374,6 @@ class Desk:
                 await asyncio.sleep(pause)
                 pause = min(2.0 * pause, 5.0)
             else:
-                self._snapshot_at = self._seqs()
                 self._start_waits()
                 self._remember_preparations()
                 self.is_ready = True
@@ -363,11 +387,29 @@ class Desk:
             live.preparation = known.get(name)
 
     def _read_again(self) -> None:
+        gone = self.store.gone()
+        if gone is not None:  # what is there now is another log
+            raise StoreGone(gone)
+        self._checking.stop()
         with suppress(StoreError):
             self.store.close()
         if self._reopen is not None:
             self.store = self._reopen()
-            self.engine = Engine(self.store)
+            self._read_log()
+
+    def _read_log(self) -> None:
+        self.engine = Engine(self.store)
+        self._snapshot_at = {name: live.snapshot_seq for name, live in self.engine.rankers.items()}
+        self._checking = LogCheck(self.store, self.engine.rankers.values())
+        self._checking.wait(_CHECKED_FIRST)
+        self._take_findings()
+
+    def _take_findings(self) -> None:
+        for ranker, why in self._checking.findings():
+            if ranker is None:
+                self.engine.refuse_all(why)
+            else:
+                self.engine.refuse(ranker, why)
 
     # ------------------------------------------------------------------- waits and snapshots
 
@@ -381,11 +423,37 @@ class Desk:
     async def _watch_waits(self) -> None:
         while True:
             await asyncio.sleep(_TICK)
+            self._look_after_log()
             for live in list(self.engine.rankers.values()):
                 seqs = self.overdue(live)
                 if seqs:
                     with suppress(KeyholeError):
                         await self.submit(Expire(live.name, tuple(seqs)))
+
+    def _look_after_log(self) -> None:
+        """Notice what happens to the log beside requests."""
+        n_damaged = len(self.engine.damaged)
+        self._take_findings()
+        if len(self.engine.damaged) > n_damaged:
+            for ranker in self.engine.damaged:
+                self._tell_watchers(ranker)
+        gone = self.store.gone()
+        if gone is not None and self._gone is None:
+            logger().error("The log is gone.", error=gone)
+        elif gone is None and self._gone is not None:
+            logger().info("The log is back.")
+        self._gone = gone
+        writing = self._snapshotting
+        if self._is_full and gone is None and (writing is None or writing.done()):
+            moment = self._clock()
+            if moment - self._probed >= _PROBE:
+                self._probed, self._snapshotting = moment, self._committer.begin(self._probe)
+
+    def _probe(self) -> None:
+        """Try whether there is room again: nobody asks for anything where it is not ready."""
+        with suppress(StoreError):
+            self.store.probe()
+            self._is_full = False
 
     def overdue(self, live: LiveRanker) -> list[int]:
         """Return lists whose feedback is no longer waited for, or that are too many."""
@@ -401,9 +469,6 @@ class Desk:
             if len(found) >= _MOST_EXPIRED:
                 break
         return found
-
-    def _seqs(self) -> dict[str, int]:
-        return {name: live.seq for name, live in self.engine.rankers.items()}
 
     def _due_snapshots(self, every: int) -> Iterable[Snapshot]:
         for name, live in self.engine.rankers.items():

@@ -19,7 +19,14 @@ from keyhole.service.commands import (
     Rank,
     RankerReply,
 )
-from keyhole.service.errors import Conflict, NotFound, Preparing, StaleVersion, StoreDamaged
+from keyhole.service.errors import (
+    Conflict,
+    NotFound,
+    Preparing,
+    RankerDamaged,
+    StaleVersion,
+    StoreDamaged,
+)
 from keyhole.service.events import (
     FIRST_LINK,
     Activated,
@@ -31,11 +38,14 @@ from keyhole.service.events import (
     Learned,
     Ranked,
     Rebased,
+    Repeated,
     body_bytes,
     body_of,
     linked,
 )
 from keyhole.service.live import LiveRanker
+from keyhole.service.logs import logger
+from keyhole.service.recovering import recovered
 from keyhole.service.showing import rank_reply, repeated, show
 from keyhole.service.specs import changed_config, check_learnable, config_of
 from keyhole.service.store.base import Store
@@ -86,17 +96,52 @@ class Engine:
         self._touched: set[Touched] = set()
         self._n_open: dict[str, int] = {}
         """Decisions about each ranker that are not settled."""
-        self.rankers = {name: recovered(store, name) for name in store.rankers()}
-        for live in self.rankers.values():
+        self.rankers: dict[str, LiveRanker] = {}
+        self.damaged: dict[str, str] = {}
+        """Why rankers are not served."""
+        self.damage: str | None = None
+        """Why none is served."""
+        for name in store.rankers():
+            try:
+                self.rankers[name] = recovered(store, name)
+            except StoreDamaged as error:
+                self.refuse(name, str(error))
+        for live in list(self.rankers.values()):
             if live.learnt_by != __version__:
                 self._rebase(live)
 
     def ranker(self, name: str) -> LiveRanker:
         """Return a ranker by its name, or raise."""
+        self._check_whole(name)
         live = self.rankers.get(name)
         if live is None:
             raise NotFound(f"There is no ranker {shown(name)}.")
         return live
+
+    def refuse(self, name: str, why: str) -> None:
+        """Serve a ranker no more, whose log is not what was written."""
+        if name in self.damaged:
+            return
+        self.damaged[name] = (
+            f"{why} The ranker is not served any more: keyhole db check says whether there is more "
+            "damage, and keyhole db restore brings a backup back."
+        )
+        if name not in self._n_open:
+            self.rankers.pop(name, None)
+        logger().error("A ranker is damaged and is not served.", ranker=name, error=why)
+
+    def refuse_all(self, why: str) -> None:
+        """Serve no ranker any more: the file itself is damaged, and writing would damage more."""
+        if self.damage is None:
+            self.damage = (
+                f"{why} No ranker is served any more: keyhole db restore brings a backup back."
+            )
+            logger().error("The log is damaged and nothing is served.", error=why)
+
+    def _check_whole(self, name: str) -> None:
+        why = self.damage or self.damaged.get(name)
+        if why is not None:
+            raise RankerDamaged(why)
 
     def usable(self, name: str) -> LiveRanker:
         """Return a ranker by its name, or raise where there is none or its code is not there."""
@@ -115,10 +160,16 @@ class Engine:
         or about one idempotency key, are decided one after the other; so is what is about a whole
         ranker.
         """
+        if self.damaged or self.damage:
+            self._check_whole(command.ranker)
         keys = _keys_of(command)
         if self._n_open and self._must_wait(command, keys):
             return None
-        made, reply = self._decide(command, at)
+        try:
+            made, reply = self._decide(command, at)
+        except StoreDamaged as error:
+            self.refuse(command.ranker, str(error))
+            raise RankerDamaged(self.damaged[command.ranker]) from error
         if made is not None:
             self._touched.update(keys)
             self._n_open[command.ranker] = self._n_open.get(command.ranker, 0) + 1
@@ -169,12 +220,16 @@ class Engine:
         self._n_open[ranker] -= 1
         if not self._n_open[ranker]:
             del self._n_open[ranker], self._tips[ranker]
+            if ranker in self.damaged:
+                self.rankers.pop(ranker, None)
 
     def forget(self) -> None:
         """Undo all decisions that are not settled: their events were not appended."""
         self._tips.clear()
         self._touched.clear()
         self._n_open.clear()
+        for name in self.damaged:
+            self.rankers.pop(name, None)
 
     def execute(self, command: Command, at: int | None = None) -> Any:
         """Decide, append and apply: what a service with one caller at a time does."""
@@ -220,7 +275,7 @@ class Engine:
         made = self._event(command.ranker, "config", config, at)
 
         def reply() -> RankerReply:
-            return self.ranker(command.ranker).reply(created=live is None)
+            return self.rankers[command.ranker].reply(created=live is None)
 
         return made, reply
 
@@ -228,7 +283,11 @@ class Engine:
         live = self.usable(command.ranker)
         before = repeated(live, command)
         if before is not None:
-            return None, lambda: rank_reply(live, before, body_of(before))
+            again = None
+            if command.idem is not None and live.store.find_idem(live.name, command.idem) is None:
+                body = Repeated(before.seq)
+                again = self._event(command.ranker, "repeat", body, at, idem=command.idem)
+            return again, lambda: rank_reply(live, before, body_of(before))
         ranked, event_id = show(live, command, self._tip(command.ranker).round, self.secret)
         made = self._event(command.ranker, "rank", ranked, at, event_id, command.idem)
         return made, lambda: rank_reply(live, made[0], ranked)
@@ -246,7 +305,7 @@ class Engine:
             learned = "late"
         answered = _answer(live, ranked, request, learned)
         if learned == "late":
-            said = live.store.find(live.name, command.event_id, "feedback")
+            said = live.found(command.event_id, "feedback")
             if said is not None:
                 return _said_before(said, answered)
         made = self._event(command.ranker, "feedback", answered, at, command.event_id)
@@ -254,7 +313,7 @@ class Engine:
 
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
         """Return a list whose feedback is no longer awaited, or raise where there is none."""
-        event = live.store.find(live.name, event_id, "rank")
+        event = live.found(event_id, "rank")
         if event is None:
             raise NotFound(f"There is no event {shown(event_id)} of ranker {live.name!r}.")
         return body_of(event)
@@ -275,9 +334,9 @@ class Engine:
         """Return whether a deferred list was given up before anybody said that it was shown."""
         if not self._ranked_before(live, event_id).deferred or seq is not None:
             return False
-        if live.store.find(live.name, event_id, "activate") is not None:
+        if live.found(event_id, "activate") is not None:
             return False
-        said = live.store.find(live.name, event_id, "feedback")
+        said = live.found(event_id, "feedback")
         return said is None or body_of(said).learned == "late"
 
     def _expire(self, command: Expire, at: int) -> Decided:
@@ -306,7 +365,7 @@ class Engine:
         self,
         ranker: str,
         kind: Kind,
-        body: Config | Ranked | Answered | Activated | Expired | Rebased,
+        body: Config | Ranked | Repeated | Answered | Activated | Expired | Rebased,
         at: int,
         key: str | None = None,
         idem: str | None = None,
@@ -335,20 +394,6 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
 def now() -> int:
     """Return the wall clock in milliseconds."""
     return time.time_ns() // 1_000_000
-
-
-def recovered(store: Store, name: str) -> LiveRanker:
-    """Return a ranker as its log says: from the newest snapshot that holds, or from the start."""
-    live = LiveRanker(name, store)
-    for snapshot in store.snapshots(name):
-        try:
-            live = LiveRanker.from_snapshot(snapshot, store)
-        except StoreDamaged:
-            continue  # a cache that does not hold is no loss: the log does
-        break
-    for event in store.events(name, after=live.seq):
-        live.apply(event)
-    return live
 
 
 def _answer(

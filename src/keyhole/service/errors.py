@@ -34,6 +34,10 @@ class NotLearnable(KeyholeError):
         self.verdict = verdict
 
 
+class RankerDamaged(KeyholeError):
+    """A ranker whose log is not what was written: nothing more is done with it."""
+
+
 class Preparing(KeyholeError):
     """A ranker whose code is still being compiled."""
 
@@ -48,6 +52,10 @@ class StoreFull(StoreError):
 
 class StoreFailed(StoreError):
     """Writing or reading failed, and what the disk holds must be read again before going on."""
+
+
+class StoreGone(StoreError):
+    """The file of the log is no longer where it was."""
 
 
 class StoreInUse(StoreError):

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-Kind = Literal["config", "rank", "feedback", "activate", "expire", "rebase"]
+Kind = Literal["config", "rank", "repeat", "feedback", "activate", "expire", "rebase"]
 Mode = Literal["online", "apprentice", "frozen"]
 Status = Literal["observed", "none", "not_shown"]
 Learned = Literal["pending", "late", "unused"]
@@ -116,6 +116,13 @@ class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
     """SHA-256 of the request that an idempotency key came with."""
 
 
+class Repeated(msgspec.Struct, frozen=True):
+    """A request that came again under an idempotency key of its own; it changes nothing."""
+
+    rank_seq: int
+    """That of the rank event which answered it."""
+
+
 class Answered(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was revealed of a list: the relevance of its first k items, by position."""
 
@@ -146,6 +153,7 @@ class Rebased(msgspec.Struct, frozen=True):
 BODIES: dict[Kind, type[msgspec.Struct]] = {
     "config": Config,
     "rank": Ranked,
+    "repeat": Repeated,
     "feedback": Answered,
     "activate": Activated,
     "expire": Expired,

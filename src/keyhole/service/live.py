@@ -20,6 +20,7 @@ from keyhole.service.events import (
     Config,
     Event,
     Expired,
+    Kind,
     Ranked,
     Rebased,
     Snapshot,
@@ -27,8 +28,10 @@ from keyhole.service.events import (
 )
 from keyhole.service.lessons import Ahead, Lesson, by_own_order, learn_together
 from keyhole.service.preparation import Preparation
+from keyhole.service.snapshots import Kept, kept_by, sealed
 from keyhole.service.specs import has_id_column, learner_of
 from keyhole.service.store.base import Store
+from keyhole.service.store.chain import as_written, event_at
 from keyhole.service.tally import Tally
 from keyhole.version import __version__
 
@@ -48,19 +51,6 @@ class Waiting(msgspec.Struct):
     since: float = 0.0
     """When the wait began, on a clock of the process; not part of the state."""
     restarted: bool = False
-
-
-class _Kept(msgspec.Struct):
-    """What a snapshot holds."""
-
-    version: int
-    round: int
-    link: bytes
-    learnt_by: str
-    arrays: dict[str, tuple[str, tuple[int, ...], bytes]]
-    spec: dict[str, Any]
-    waiting: list[tuple[int, str, int, bool]]
-    tally: Tally
 
 
 class LiveRanker:
@@ -83,7 +73,13 @@ class LiveRanker:
         self.waiting: dict[int, Waiting] = {}
         self.seq_of: dict[str, int] = {}
         """Where the rank event of a list is whose feedback is awaited."""
+        self.waits: list[tuple[int, float]] = []
+        """How long feedback is waited for, and from which event on."""
         self.tally = Tally()
+        self.snapshot_seq = 0
+        """What was kept of it last, of which the rest of its log is replayed."""
+        self.is_checked = True
+        """Whether its whole log was checked, or only what its snapshot does not cover."""
         self.preparation: Preparation | None = None
         """How far its code is, where that is prepared beside requests; not part of the state."""
         self._lessons: list[Lesson] = []
@@ -140,6 +136,8 @@ class LiveRanker:
         elif config.catalogue is not None and config.catalogue != self.config.catalogue:
             self.learner = self.learner.with_items(config.catalogue)
             self.tally.change_items()
+        if not self.waits or self.waits[-1][1] != config.wait_seconds:
+            self.waits.append((seq, config.wait_seconds))
         self._take(config, seq)
 
     def _take(self, config: Config, seq: int) -> None:
@@ -225,7 +223,7 @@ class LiveRanker:
         return self._ahead.take(self.learner, round)
 
     def _rebased(self, rebased: Rebased) -> None:
-        self._restore(msgspec.msgpack.decode(rebased.state, type=_Kept))
+        self._restore(msgspec.msgpack.decode(rebased.state, type=Kept))
         self.learnt_by = rebased.version
 
     # ------------------------------------------------------------------- impressions
@@ -234,10 +232,17 @@ class LiveRanker:
         """Return a rank event's body, read again where it is not kept."""
         if waited is not None and waited.body is not None:
             return _decode_ranked(waited.body)
-        event = self.store.event(self.name, seq)
+        event = event_at(self.store, self.name, seq)
         if event is None or event.kind != "rank":
             raise StoreDamaged(f"Event {seq} of ranker {self.name!r} must be a rank.")
         return body_of(event)
+
+    def found(self, key: str, kind: Kind) -> Event | None:
+        """Return the event of a kind that is about an impression, as it was written."""
+        event = self.store.find(self.name, key, kind)
+        if event is not None and (event.key, event.kind) != (key, kind):
+            raise StoreDamaged(f"The index of ranker {self.name!r} by ids leads to other events.")
+        return None if event is None else as_written(self.store, event)
 
     def names_of(self, ranked: Ranked) -> tuple[str, ...]:
         """Return the names of the items of a list, in the order of their indices."""
@@ -247,7 +252,7 @@ class LiveRanker:
 
     def _catalogue(self, seq: int) -> tuple[str, ...]:
         if seq not in self._catalogues:
-            event = self.store.event(self.name, seq)
+            event = event_at(self.store, self.name, seq)
             config = None if event is None or event.kind != "config" else body_of(event)
             if config is None or config.catalogue is None:
                 raise StoreDamaged(f"Event {seq} of ranker {self.name!r} must name its items.")
@@ -324,6 +329,13 @@ class LiveRanker:
             verdict=self.config.verdict,
             created=created,
             code=CodeReply() if self.preparation is None else self.preparation.reply(),
+            log="checked" if self.is_checked else "checking",
+        )
+
+    def wait_at(self, seq: int) -> float:
+        """Return how long feedback was waited for when an event was written."""
+        return next(
+            (wait for since, wait in reversed(self.waits) if since <= seq), self.config.wait_seconds
         )
 
     def state(self) -> StateReply:
@@ -346,12 +358,12 @@ class LiveRanker:
 
     # ------------------------------------------------------------------- snapshots
 
-    def _kept(self) -> _Kept:
+    def _kept(self) -> Kept:
         arrays = {}
         for name, array in self.learner.state._asdict().items():
             little = _little_endian(array)
             arrays[name] = (little.dtype.str, little.shape, little.tobytes())
-        return _Kept(
+        return Kept(
             self.version,
             self.round,
             self.link,
@@ -360,6 +372,7 @@ class LiveRanker:
             self.learner.described(),
             [(seq, w.event_id, w.at, w.deferred) for seq, w in self.waiting.items()],
             self.tally,
+            self.waits,
         )
 
     def kept_bytes(self) -> bytes:
@@ -368,29 +381,42 @@ class LiveRanker:
 
     def snapshot(self) -> Snapshot:
         """Return the state after the last event."""
-        return Snapshot(self.name, self.seq, self.sha256(), self.kept_bytes())
+        return sealed(self.name, self.seq, self.sha256(), self.kept_bytes())
+
+    def differs_from(self, snapshot: Snapshot) -> bool:
+        """Return whether a snapshot after the same event holds anything else."""
+        try:
+            kept = kept_by(snapshot)
+        except StoreDamaged:
+            return True
+        own = self._kept()
+        # Which version has learnt it is not known from the log; snapshots without a checksum do not
+        # say how long feedback was waited for.
+        kept.learnt_by, kept.spec = own.learnt_by, {**kept.spec, "version": own.spec["version"]}
+        kept.waits = own.waits if not kept.waits else kept.waits
+        return (kept, snapshot.sha256) != (own, self.sha256())
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot, store: Store) -> "LiveRanker":
-        """Return the ranker that a snapshot holds, or raise if that is not what its hash says."""
-        live = cls(snapshot.ranker, store)
+        """Return the ranker that a snapshot holds, or raise if it is not what was written."""
+        live, kept = cls(snapshot.ranker, store), kept_by(snapshot)
         try:
-            kept = msgspec.msgpack.decode(snapshot.body, type=_Kept)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            live._restore(kept)
+        except (ValueError, LookupError, TypeError) as error:
             raise StoreDamaged(
-                f"The snapshot of ranker {snapshot.ranker!r} at {snapshot.seq} cannot be read."
+                f"A snapshot of ranker {live.name!r} is of no use: {error}"
             ) from error
-        live._restore(kept)
         live.seq, live.link, live.learnt_by = snapshot.seq, kept.link, kept.learnt_by
         if live.sha256() != snapshot.sha256:
             raise StoreDamaged(
-                f"The snapshot of ranker {snapshot.ranker!r} at {snapshot.seq} is not what its "
-                f"hash says."
+                f"The snapshot of ranker {snapshot.ranker!r} after event {snapshot.seq} is not the "
+                "state that its hash says."
             )
+        live.snapshot_seq, live.is_checked = snapshot.seq, False
         return live
 
-    def _restore(self, kept: _Kept) -> None:
-        event = self.store.event(self.name, kept.version)
+    def _restore(self, kept: Kept) -> None:
+        event = event_at(self.store, self.name, kept.version)
         if event is None or event.kind != "config":
             raise StoreDamaged(f"Event {kept.version} of ranker {self.name!r} must be a config.")
         self._take(body_of(event), kept.version)
@@ -409,6 +435,7 @@ class LiveRanker:
         }
         self.seq_of = {waited.event_id: seq for seq, waited in self.waiting.items()}
         self.tally = kept.tally
+        self.waits = kept.waits or self.waits
 
 
 def _gain_weights(measure: Measure, config: Config) -> list[float] | None:

@@ -48,7 +48,7 @@ def check_ranker(
             break
         if event.kind == "rebase":
             differing.clear()  # states before it are those of another version of the library
-        if event.seq in snapshots and snapshots[event.seq].sha256 != live.sha256():
+        if event.seq in snapshots and live.differs_from(snapshots[event.seq]):
             differing.append(event.seq)
         if on_progress is not None and n_events % 1_000 == 0:
             on_progress(name, n_events)

@@ -18,6 +18,7 @@ from keyhole.service.commands import Packed, Policy, Rank, RankReply, RankReques
 from keyhole.service.errors import Conflict, KeyReused
 from keyhole.service.events import Event, Ranked, body_of
 from keyhole.service.live import LiveRanker
+from keyhole.service.store.chain import as_written, event_at
 
 _NOTE_TYPE = np.dtype("<f8")
 _fingerprints = msgspec.json.Encoder(order="sorted")
@@ -32,14 +33,25 @@ def repeated(live: LiveRanker, command: Rank) -> Event | None:
     """Return the event of a request that came before, or raise where its keys were of another."""
     event = None
     if command.idem is not None:
-        event = live.store.find_idem(live.name, command.idem)
+        event = _by_idem(live, command.idem)
         if event is not None and body_of(event).fingerprint != fingerprint_of(command.request):
             raise KeyReused(f"Idempotency key {shown(command.idem)} came with another request.")
     if event is None and command.request.event_id is not None:
-        event = live.store.find(live.name, command.request.event_id, "rank")
+        event = live.found(command.request.event_id, "rank")
         if event is not None and body_of(event).fingerprint != fingerprint_of(command.request):
             raise Conflict(f"Event {shown(command.request.event_id)} is of another request.")
     return event
+
+
+def _by_idem(live: LiveRanker, idem: str) -> Event | None:
+    """Return the rank event that a request with an idempotency key was answered with."""
+    event = live.store.find_idem(live.name, idem)
+    if event is None:
+        return None
+    event = as_written(live.store, event)
+    return (
+        event if event.kind == "rank" else event_at(live.store, live.name, body_of(event).rank_seq)
+    )
 
 
 def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ranked, str]:
@@ -276,7 +288,8 @@ def rank_reply(live: LiveRanker, event: Event, ranked: Ranked) -> RankReply:
     """Return what the caller is told of a list."""
     names = live.names_of(ranked)
     shown_now = ranked.ranking[: len(ranked.ranking) - ranked.n_excluded]
-    by = None if ranked.deferred else _written(event.at + int(live.config.wait_seconds * 1000.0))
+    wait = live.wait_at(event.seq)
+    by = None if ranked.deferred else _written(event.at + int(wait * 1000.0))
     return RankReply(
         event_id=str(event.key),
         ranking=[names[index] for index in shown_now],

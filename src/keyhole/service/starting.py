@@ -8,11 +8,13 @@ import msgspec
 
 from keyhole.errors import InvalidInput
 from keyhole.service.desk import Desk
+from keyhole.service.errors import StoreDamaged
 from keyhole.service.events import Config, body_of
 from keyhole.service.preparing import Preparer
 from keyhole.service.settings import Settings
 from keyhole.service.store import open_store
 from keyhole.service.store.base import Store
+from keyhole.service.store.chain import event_at
 
 
 def check_lock(settings: Settings, store: Store) -> None:
@@ -52,8 +54,8 @@ def _configs(store: Store) -> dict[str, Config]:
     """
     found = {}
     for name in store.rankers():
-        with suppress(msgspec.MsgspecError):
-            first = store.event(name, 1)
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, StoreDamaged):
+            first = event_at(store, name, 1)
             if first is not None and first.kind == "config":
                 found[name] = body_of(first)
     return found

@@ -24,10 +24,18 @@ _request = msgspec.json.Decoder(RankerRequest)
 _RETRY_MS = 2_000
 
 
+class DamagedReply(msgspec.Struct, frozen=True):
+    """A ranker that is not served, and why."""
+
+    name: str
+    detail: str
+
+
 class RankersReply(msgspec.Struct, frozen=True):
     """All rankers that a key may see."""
 
     rankers: list[RankerReply]
+    damaged: list[DamagedReply]
 
 
 async def put_ranker(request: Request, service: "Service") -> Response:
@@ -50,9 +58,10 @@ async def get_ranker(request: Request, service: "Service") -> Response:
 async def list_rankers(request: Request, service: "Service") -> Response:
     """List the rankers that this key may see."""
     query_of(request)
-    rankers, access = service.desk.engine.rankers, request.state.access
-    seen = [rankers[name].reply() for name in sorted(rankers) if access.sees(name)]
-    return json_response(RankersReply(seen))
+    engine, sees = service.desk.engine, request.state.access.sees
+    seen = [engine.rankers[name].reply() for name in sorted(engine.rankers) if sees(name)]
+    damaged = [DamagedReply(name, why) for name, why in engine.damaged.items() if sees(name)]
+    return json_response(RankersReply(seen, damaged))
 
 
 async def get_state(request: Request, service: "Service") -> Response:

@@ -26,6 +26,8 @@ class ReadyReply(msgspec.Struct, frozen=True):
     """The log is read, and requests are answered."""
 
     status: Literal["ready"]
+    log: Literal["checking", "checked", "damaged"]
+    """Whether all of the log was checked; where it is damaged, some rankers are not served."""
 
 
 async def healthz(request: Request, service: "Service") -> Response:
@@ -34,10 +36,10 @@ async def healthz(request: Request, service: "Service") -> Response:
 
 
 async def readyz(request: Request, service: "Service") -> Response:
-    """Say whether requests are answered: not while the log is read, nor once it failed."""
-    if not service.is_ready:
+    """Say whether requests are answered: not while the log is read, nor if it cannot be written."""
+    if not service.is_ready or service.desk.trouble is not None:
         raise NotReady(service.why_not_ready)
-    return json_response(ReadyReply("ready"))
+    return json_response(ReadyReply("ready", service.desk.log))
 
 
 async def metrics(request: Request, service: "Service") -> Response:

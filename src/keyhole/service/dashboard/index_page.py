@@ -7,13 +7,21 @@ from keyhole.service.dashboard.numbers import count, value
 from keyhole.service.dashboard.ranker_page import MODES, preparing_says
 
 
-def index_page(summaries: list[dict[str, Any]], root: str) -> dict[str, Any]:
-    """Return what the list of rankers shows: texts, flags and rows, as a ranker's page does."""
-    n = len(summaries)
+def index_page(
+    summaries: list[dict[str, Any]], root: str, damaged: list[tuple[str, str]] | None = None
+) -> dict[str, Any]:
+    """Return what the list of rankers shows: texts, flags and rows, as a ranker's page does.
+
+    ``damaged`` are rankers that are not served, and why.
+    """
+    n, damaged = len(summaries), damaged or []
     return {
         "texts": {"live": f"{count(n)} {'ranker' if n == 1 else 'rankers'}"},
-        "flags": {"some": n > 0, "none": n == 0},
-        "rows": {"rankers": [_row(summary, root) for summary in summaries]},
+        "flags": {"some": n > 0, "none": n == 0 and not damaged, "damaged": bool(damaged)},
+        "rows": {
+            "rankers": [_row(summary, root) for summary in summaries],
+            "damaged": [{"name": name, "why": why} for name, why in damaged],
+        },
     }
 
 

@@ -15,6 +15,7 @@ from keyhole.service.events import (
     Kind,
     Ranked,
     Rebased,
+    Repeated,
     body_of,
 )
 from keyhole.service.store.base import Store
@@ -28,6 +29,7 @@ _FEW_NAMES = 3
 KINDS: dict[Kind, str] = {
     "config": "created or changed",
     "rank": "a list was shown",
+    "repeat": "a request came again under another key",
     "feedback": "it was told what came of it",
     "activate": "a deferred list was shown after all",
     "expire": "feedback is no longer waited for",
@@ -97,6 +99,10 @@ def _rank(body: Ranked, names_of: NamesOf) -> str:
     return f"Round {count(body.round)}, {why}: {few}{more}"
 
 
+def _repeat(body: Repeated, names_of: NamesOf) -> str:
+    return f"Answered with the list of event {count(body.rank_seq)} again"
+
+
 def _feedback(body: Answered, names_of: NamesOf) -> str:
     seen = ", ".join(f"{number:g}" for number in body.relevance[:_FEW_NAMES])
     more = " …" if len(body.relevance) > _FEW_NAMES else ""
@@ -120,6 +126,7 @@ def _rebase(body: Rebased, names_of: NamesOf) -> str:
 _WHAT: dict[Kind, Callable[[Any, NamesOf], str]] = {
     "config": _config,
     "rank": _rank,
+    "repeat": _repeat,
     "feedback": _feedback,
     "activate": _activate,
     "expire": _expire,

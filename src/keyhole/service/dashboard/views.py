@@ -28,7 +28,7 @@ from keyhole.service.dashboard.pages import error_page, html, plain, root_of, wi
 from keyhole.service.dashboard.ranker_page import MODES, ranker_page
 from keyhole.service.dashboard.stream import messages
 from keyhole.service.desk import Desk
-from keyhole.service.errors import NotFound, Preparing, StoreError
+from keyhole.service.errors import NotFound, Preparing, RankerDamaged, StoreError
 from keyhole.service.evaluations import evaluate
 from keyhole.service.live import LiveRanker
 from keyhole.service.summary import event_page
@@ -61,7 +61,7 @@ def page_of_errors(view: Callable[..., Awaitable[Response]]) -> Callable[..., Aw
 def _status_of(error: KeyholeError) -> int:
     if isinstance(error, NotFound):
         return 404
-    return 503 if isinstance(error, StoreError | Preparing) else 422
+    return 503 if isinstance(error, StoreError | Preparing | RankerDamaged) else 422
 
 
 class Settings(Protocol):
@@ -85,9 +85,13 @@ class Dashboard:
     @page_of_errors
     async def index(self, request: Request) -> Response:
         """Show all rankers, or how to make the first."""
-        names = [name for name in sorted(self.desk.engine.rankers) if _sees(request, name)]
-        summaries = [summary_of(self.desk.engine.ranker(name)) for name in names]
-        page = index_page(summaries, root_of(request))
+        engine = self.desk.engine
+        names = [name for name in sorted(engine.rankers) if _sees(request, name)]
+        summaries = [summary_of(engine.rankers[name]) for name in names]
+        damaged = [each for each in sorted(engine.damaged.items()) if _sees(request, each[0])]
+        if engine.damage is not None:
+            damaged.insert(0, ("All rankers", engine.damage))
+        page = index_page(summaries, root_of(request), damaged)
         if wants_json(request):
             return plain({"rankers": summaries, "page": page})
         needs_key = bool(await run_in_threadpool(self.desk.store.keys))
@@ -240,13 +244,14 @@ class Dashboard:
 
         A ranker whose own name ends in ``.json`` comes first.
         """
-        rankers = self.desk.engine.rankers
-        if name not in rankers and name.endswith(_JSON):
+        engine = self.desk.engine
+        is_there = name in engine.rankers or name in engine.damaged
+        if not is_there and name.endswith(_JSON):
             stem = name.removesuffix(_JSON)
             return (self._live(request, stem)[0], True)
-        if name not in rankers or not _sees(request, name):
+        if not is_there or not _sees(request, name):
             raise NotFound(f"There is no ranker {name!r}.")
-        return rankers[name], False
+        return engine.ranker(name), False
 
 
 def _sees(request: Request, name: str) -> bool:

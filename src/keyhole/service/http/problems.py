@@ -139,6 +139,8 @@ TABLE: dict[type[BaseException], Row] = {
     Busy: Row(503, "busy", "Too many requests at once", _RETRY),
     NotReady: Row(503, "not-ready", "The service is not ready", _RETRY),
     errors.Preparing: Row(503, "preparing", "The code of this ranker is being prepared", _RETRY),
+    errors.RankerDamaged: Row(503, "ranker-damaged", "The log of this ranker is damaged"),
+    errors.StoreGone: Row(503, "store-gone", "The file of the log is gone", _RETRY),
     errors.StoreError: Row(503, "store-failed", "The log cannot be used", _RETRY),
     errors.StoreFull: Row(507, "store-full", "There is no room for another event"),
 }

@@ -59,6 +59,8 @@ class Service:
     @property
     def why_not_ready(self) -> str:
         """What keeps it from answering: mostly the log, or code that has to be compiled first."""
+        if self._desk is not None and self._desk.trouble is not None:
+            return self._desk.trouble
         is_starting = self.failure is None and not self.stopping.is_set()
         return (self.preparer.told() if is_starting else None) or self._why_not_ready
 

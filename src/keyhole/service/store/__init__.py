@@ -16,13 +16,13 @@ class StoreRow(NamedTuple):
     module: str
     name: str
 
-    def open(self, address: str, *, read_only: bool = False) -> Store:
+    def open(self, address: str, *, read_only: bool = False, create: bool = False) -> Store:
         """Return the log at an address, less its scheme."""
         try:
             kind: Callable[..., Store] = getattr(import_module(self.module), self.name)
         except ModuleNotFoundError as error:
             raise LibraryMissing(f"The log of the service needs {error.name}", "service") from None
-        return kind(address, read_only=read_only)
+        return kind(address, read_only=read_only, create=create)
 
 
 STORES: dict[str, StoreRow] = {
@@ -34,10 +34,11 @@ STORES: dict[str, StoreRow] = {
 }
 
 
-def open_store(address: Path | str, *, read_only: bool = False) -> Store:
+def open_store(address: Path | str, *, read_only: bool = False, create: bool = False) -> Store:
     """Return the log at an address: a file, or a scheme of ``STORES``, a colon and the rest.
 
-    A log that is not there yet is made. With ``read_only`` it must be there: it is then read beside
+    A log that is not there yet is made, but not where there was one before, unless ``create`` says
+    so. With ``read_only`` it must be there: it is then read beside
     the process that writes it, and of all that a store keeps only access keys can change.
 
     Examples
@@ -54,5 +55,5 @@ def open_store(address: Path | str, *, read_only: bool = False) -> Store:
     if colon and rest.startswith("//"):
         check_choice(scheme, "What the address of a log begins with", STORES)
     if not colon or scheme not in STORES:
-        return STORES["sqlite"].open(str(address), read_only=read_only)
-    return STORES[scheme].open(rest, read_only=read_only)
+        scheme, rest = "sqlite", str(address)
+    return STORES[scheme].open(rest, read_only=read_only, create=create)

@@ -65,6 +65,10 @@ class Store(ABC):
         """Keep a snapshot and the one before it, and forget older ones."""
 
     @abstractmethod
+    def drop_snapshot(self, ranker: str, seq: int) -> None:
+        """Forget a snapshot."""
+
+    @abstractmethod
     def snapshots(self, ranker: str) -> list[Snapshot]:
         """Return the snapshots of a ranker, newest first."""
 
@@ -87,6 +91,14 @@ class Store(ABC):
     def damage(self) -> Iterator[str]:
         """Yield what is wrong with where the log is kept, in words of that place."""
         yield from ()
+
+    def gone(self) -> str | None:
+        """Return what became of the place where the log is kept, if it is no longer there."""
+        return None
+
+    @abstractmethod
+    def probe(self) -> None:
+        """Write something that changes nothing, or raise what :meth:`append` does."""
 
     @abstractmethod
     def close(self) -> None:

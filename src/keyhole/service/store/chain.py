@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from keyhole.service.errors import Conflict, StoreDamaged
 from keyhole.service.events import FIRST_LINK, Event, link_of
+from keyhole.service.store.base import Store
 
 
 class Tip(NamedTuple):
@@ -22,7 +23,9 @@ def tip_of(event: Event | None) -> Tip:
 def _what_is_wrong(tip: Tip, event: Event) -> str | None:
     if event.seq != tip.seq + 1:
         return f"must have seq {tip.seq + 1}, got {event.seq}"
-    if event.link != link_of(tip.link, event):
+    # A damaged row may have any type; those of the other columns are part of the text that is
+    # hashed.
+    if type(event.body) is not bytes or event.link != link_of(tip.link, event):
         return f"must be linked to all before it, which event {event.seq} is not"
     return None
 
@@ -39,12 +42,25 @@ def follow(events: Iterable[Event], tip_before: Callable[[str], Tip]) -> dict[st
     return tips
 
 
-def checked(events: Iterable[Event]) -> Iterator[Event]:
-    """Yield the events of one ranker from its first on, or raise where one does not follow."""
-    tip = Tip()
+def checked(events: Iterable[Event], tip: Tip | None = None) -> Iterator[Event]:
+    """Yield the events of one ranker after a tip or from the first on, or raise where one fails."""
+    tip = tip or Tip()
     for event in events:
         wrong = _what_is_wrong(tip, event)
         if wrong:
             raise StoreDamaged(f"The event after {tip.seq} of ranker {event.ranker!r} {wrong}.")
         tip = Tip(event.seq, event.link)
         yield event
+
+
+def event_at(store: Store, ranker: str, seq: int) -> Event | None:
+    """Return an event of a log, or raise where it does not follow the one before it."""
+    event = store.event(ranker, seq)
+    return None if event is None else as_written(store, event)
+
+
+def as_written(store: Store, event: Event) -> Event:
+    """Return an event that a log was asked for, or raise where it is not the one written."""
+    seq = event.seq if type(event.seq) is int else 0
+    before = store.event(event.ranker, seq - 1) if seq > 1 else None
+    return next(checked([event], tip_of(before)))

@@ -17,7 +17,7 @@ class MemoryStore(Store):
 
     is_durable: ClassVar[bool] = False
 
-    def __init__(self, address: str = "", *, read_only: bool = False) -> None:
+    def __init__(self, address: str = "", *, read_only: bool = False, create: bool = False) -> None:
         if read_only:
             raise InvalidInput("A log in memory cannot be read beside the process that writes it.")
         self._lock = threading.RLock()
@@ -77,6 +77,14 @@ class MemoryStore(Store):
             kept = {each.seq: each for each in self._snapshots.get(snapshot.ranker, [])}
             kept[snapshot.seq] = snapshot
             self._snapshots[snapshot.ranker] = [kept[seq] for seq in sorted(kept)[::-1][:2]]
+
+    def drop_snapshot(self, ranker: str, seq: int) -> None:
+        with self._lock:
+            kept = self._snapshots.get(ranker, [])
+            self._snapshots[ranker] = [each for each in kept if each.seq != seq]
+
+    def probe(self) -> None:
+        """There is always room."""
 
     def snapshots(self, ranker: str) -> list[Snapshot]:
         with self._lock:

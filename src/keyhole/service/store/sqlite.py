@@ -16,11 +16,12 @@ from keyhole.service.errors import Conflict, StoreDamaged, StoreError, StoreFail
 from keyhole.service.events import Event, Key, Kind, Snapshot
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import Tip, follow, tip_of
+from keyhole.service.store.holding import Holding
+from keyhole.service.store.journal import Journal
 from keyhole.service.store.sqlite_file import (
     MIGRATIONS,
+    SECRET_SIZE,
     connect,
-    create,
-    hold,
     prepare,
     sentences,
     transaction,
@@ -66,6 +67,7 @@ class SqliteStore(Store):
         path: Path | str,
         *,
         read_only: bool = False,
+        create: bool = False,
         _synchronous: str = "FULL",
         _vfs: str | None = None,
         _migrations: Sequence[str] = MIGRATIONS,
@@ -82,6 +84,8 @@ class SqliteStore(Store):
         self._tips: dict[str, Tip] = {}
         self._failed = False
         self._closed = False
+        self._inspecting: apsw.Connection | None = None
+        """What reads the whole file, which takes long and is given up when the log is closed."""
         self._n_pages = 0
         if read_only:
             with self._reader() as db:
@@ -91,20 +95,36 @@ class SqliteStore(Store):
                         "of an older version."
                     )
             return
-        self._holding = hold(self.path)
+        self._holding = Holding(self.path, create=create)
         try:
-            create(self.path)
+            journal = Journal(self.path)
             self._writer = connect(self.path, vfs=_vfs, synchronous=_synchronous)
             try:
+                self._check_journal(journal)
                 prepare(self._writer, self.path, _migrations)
+                self._holding.mark()
                 self._writer.set_wal_hook(self._note_pages)
             except BaseException:
                 with suppress(apsw.Error):
                     self._writer.close()
                 raise
         except BaseException:
-            os.close(self._holding)
+            self._holding.close()
             raise
+
+    def _check_journal(self, journal: Journal) -> None:
+        """Raise where a process that ended without closing the log left more than can be read."""
+        if not journal.frames:
+            return
+        with sentences(self.path):
+            n_read, _ = self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        if journal.is_cut_short(n_read):
+            # Closed otherwise, SQLite would delete it, and the next start know nothing.
+            self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            raise StoreDamaged(
+                f"{shortened(self.path)}-wal is damaged: what was acknowledged last cannot be read "
+                "from it. Restore a backup; keyhole db backup makes a log of what can be read."
+            )
 
     # ----------------------------------------------------------------------- writing
 
@@ -135,6 +155,14 @@ class SqliteStore(Store):
                 "(SELECT seq FROM snapshots WHERE ranker = ? ORDER BY seq DESC LIMIT 2)",
                 (name, name),
             )
+
+    def drop_snapshot(self, ranker: str, seq: int) -> None:
+        with self._writing() as db:
+            db.execute("DELETE FROM snapshots WHERE ranker = ? AND seq = ?", (ranker, seq))
+
+    def probe(self) -> None:
+        with self._writing() as db:
+            db.execute(f"PRAGMA user_version = {db.pragma('user_version')}")
 
     @contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
@@ -203,6 +231,8 @@ class SqliteStore(Store):
         query = "SELECT min(ranker) FROM events WHERE ranker > ?"
         with self._reader() as db:
             while (name := db.execute(query, (names[-1],)).get) is not None:
+                if name <= names[-1]:
+                    raise StoreDamaged(f"{shortened(self.path)} is damaged: its index is unsorted.")
                 names.append(name)
         return names[1:]
 
@@ -218,6 +248,8 @@ class SqliteStore(Store):
             yield from page
             if len(page) < n_wanted:
                 return
+            if page[-1].seq <= after:
+                raise StoreDamaged(f"{shortened(self.path)} is damaged: its index is unsorted.")
             after = page[-1].seq
             limit = None if limit is None else limit - len(page)
 
@@ -237,13 +269,24 @@ class SqliteStore(Store):
 
     def secret(self) -> bytes:
         with self._reader() as db:
-            return db.execute("SELECT value FROM once WHERE name = 'secret'").get
+            secret = db.execute("SELECT value FROM once WHERE name = 'secret'").get
+        if type(secret) is not bytes or len(secret) != SECRET_SIZE:
+            raise StoreDamaged(f"{shortened(self.path)} is damaged: it must have a secret.")
+        return secret
 
     def damage(self) -> Iterator[str]:
         with self._reader() as db:
-            for (said,) in db.execute("PRAGMA integrity_check(10)"):
-                if said != "ok":
-                    yield " ".join(str(said).split())
+            self._inspecting = db
+            try:
+                found = db.execute("PRAGMA integrity_check(10)").fetchall()
+            finally:
+                self._inspecting = None
+        for (said,) in found:
+            if said != "ok":
+                yield " ".join(str(said).split())
+
+    def gone(self) -> str | None:
+        return None if self.read_only else self._holding.gone()
 
     def _one(self, query: str, values: tuple[str | int, ...]) -> Event | None:
         with self._reader() as db:
@@ -273,12 +316,16 @@ class SqliteStore(Store):
 
     def keys(self) -> list[Key]:
         with self._reader() as db:
+            rows: list[Any] = db.execute("SELECT * FROM keys ORDER BY prefix").fetchall()
+        try:
             return [
                 Key(prefix, sha256, tuple(json.loads(scopes)), tuple(json.loads(rankers)), *times)
-                for prefix, sha256, scopes, rankers, *times in db.execute(
-                    "SELECT * FROM keys ORDER BY prefix"
-                )
+                for prefix, sha256, scopes, rankers, *times in rows
             ]
+        except (TypeError, ValueError):
+            raise StoreDamaged(
+                f"{shortened(self.path)} is damaged: a key cannot be read."
+            ) from None
 
     def add_key(self, key: Key) -> None:
         row = (key.prefix, key.sha256, json.dumps(key.scopes), json.dumps(key.rankers))
@@ -318,6 +365,8 @@ class SqliteStore(Store):
             if self._closed:
                 return
             self._closed = True
+            if self._inspecting is not None:
+                self._inspecting.interrupt()
             while self._readers:
                 self._readers.pop().close(True)
             if self.read_only:
@@ -326,4 +375,4 @@ class SqliteStore(Store):
             # opened again.
             with suppress(apsw.Error):
                 self._writer.close()
-            os.close(self._holding)
+            self._holding.close()

@@ -1,7 +1,5 @@
-"""The file that SQLite keeps a log in: its lock, its form, and sentences for what goes wrong."""
+"""The file that SQLite keeps a log in: its form, and sentences for what goes wrong."""
 
-import fcntl
-import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,6 +20,8 @@ from keyhole.service.errors import (
 
 APPLICATION = int.from_bytes(b"KEYH")
 """What the header of a database says of whose it is."""
+
+SECRET_SIZE = 32
 
 PATIENCE_MS = 10_000
 """How long a connection waits for another one that writes: a command that adds a key, above all."""
@@ -47,6 +47,10 @@ def sentences(path: Path) -> Iterator[None]:
         raise StoreFull(f"There is no room left for {name}; nothing of this was kept.") from None
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise StoreDamaged(f"{name} must be a log of Keyhole's service: {error}.") from None
+    except UnicodeDecodeError:
+        raise StoreDamaged(f"{name} is damaged: a text in it is not one.") from None
+    except apsw.InterruptError:
+        raise StoreError(f"{name} has been closed.") from None
     except (apsw.BusyError, apsw.LockedError):
         seconds = PATIENCE_MS // 1000
         raise StoreInUse(f"{name} was being written to for {seconds} seconds.") from None
@@ -67,36 +71,6 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
-
-
-def hold(path: Path) -> int:
-    """Return a handle that holds a log for writing until it is closed or the process ends.
-
-    The lock is on a file of its own beside the log, which stays: to delete it would let two hold
-    the same log.
-    """
-    lock = path.with_name(path.name + ".lock")
-    try:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StoreError(f"{shortened(path)} cannot be opened: {error.strerror}.") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise StoreInUse(f"{shortened(path)} is in use: another process writes to it.") from None
-    return handle
-
-
-def create(path: Path) -> None:
-    """Make an empty file that only its owner may read, unless there is one.
-
-    SQLite gives the files beside it the same rights, and syncs the folder when it makes them.
-    """
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    except OSError as error:
-        raise StoreError(f"{shortened(path)} cannot be opened: {error.strerror}.") from None
 
 
 def connect(
@@ -148,5 +122,5 @@ def prepare(db: apsw.Connection, path: Path, migrations: Sequence[str]) -> None:
                 db.execute(migration)
                 db.execute(f"PRAGMA user_version = {number}")
                 if number == 1:
-                    secret = secrets.token_bytes(32)
+                    secret = secrets.token_bytes(SECRET_SIZE)
                     db.execute("INSERT INTO once VALUES ('secret', ?)", (secret,))

@@ -1,0 +1,230 @@
+"""Flip single bits of a log: python -m bench.bit_flips --times 2000.
+
+A log of many events and snapshots is made once. A copy with one bit changed, anywhere in the file,
+is opened as the service opens it, held against what the whole log leads to (states, waiting lists,
+what people are shown), and gone on with. A flip must be found, or healed from the log, or make no
+difference: a service that goes on from something else without a word is what this looks for.
+"""
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from keyhole.errors import KeyholeError
+from keyhole.service.commands import (
+    Activate,
+    Configure,
+    Document,
+    Expire,
+    FeedbackRequest,
+    GiveFeedback,
+    Rank,
+    RankerRequest,
+    RankRequest,
+)
+from keyhole.service.desk import Desk
+from keyhole.service.engine import Engine
+from keyhole.service.errors import RankerDamaged, StoreError
+from keyhole.service.events import Key
+from keyhole.service.live import LiveRanker
+from keyhole.service.store import open_store
+
+_ITEMS = ["coffee", "tea", "milk", "cocoa"]
+_RANKERS = ("drinks", "news", "shop")
+_WIDE = 40
+"""Features of a document: so many that lists which wait are read again from the log."""
+_LATER = 50_000
+
+
+class Wrong(Exception):
+    """A log that leads to something else, which nobody was told."""
+
+
+def make(path: Path, *, n_rounds: int = 90) -> dict[str, Any]:
+    """Make a log, and return what it leads to."""
+    with open_store(path) as store:
+        engine = Engine(store)
+        for ranker in _RANKERS:
+            engine.execute(Configure(ranker, _request(ranker)), 1_000)
+        for round in range(n_rounds):
+            for ranker in _RANKERS:
+                _live_on(engine, ranker, round)
+            if round in (n_rounds // 3, 2 * n_rounds // 3):
+                for live in engine.rankers.values():
+                    store.put_snapshot(live.snapshot())
+        store.add_key(Key("kh_first", bytes(32), ("rank", "feedback"), ("*",), 1_000))
+    return look(path)
+
+
+def _request(ranker: str, wait_seconds: float = 600.0) -> RankerRequest:
+    if ranker == "news":
+        return RankerRequest(n_features=_WIDE, max_items=8, k=2, seed=2, settings={"capacity": 16})
+    mode: Any = "apprentice" if ranker == "drinks" else "online"
+    share = 0.5 if ranker == "drinks" else 0.0
+    return RankerRequest(
+        items=_ITEMS, k=2, seed=1, mode=mode, apprentice_share=share, wait_seconds=wait_seconds
+    )
+
+
+def _ask(ranker: str, round: int) -> RankRequest:
+    if ranker != "news":
+        return RankRequest(deferred=round % 7 == 3)
+    numbers = random.Random(round)
+    features = [[numbers.random() for _ in range(_WIDE)] for _ in range(8)]
+    return RankRequest(items=[Document(f"d{i}") for i in range(8)], features=features)
+
+
+def _live_on(engine: Engine, ranker: str, round: int) -> None:
+    """Let a ranker live through all that can happen to one."""
+    at = 2_000 + 10 * round
+    shown = engine.execute(Rank(ranker, _ask(ranker, round), f"request {round}"), at)
+    if round % 14 == 3 and ranker != "news":
+        engine.execute(Activate(ranker, shown.event_id), at + 1)
+    if round % 4:
+        said = FeedbackRequest("none") if round % 5 == 0 else _liked(shown.ranking)
+        engine.execute(GiveFeedback(ranker, shown.event_id, said), at + 2)
+    if round % 30 == 20:
+        waiting = tuple(engine.ranker(ranker).waiting)[:3]
+        engine.execute(Expire(ranker, waiting), at + 3)
+        if ranker != "news":
+            engine.execute(Configure(ranker, _request(ranker, 600.0 + round)), at + 4)
+
+
+def _liked(ranking: list[str]) -> FeedbackRequest:
+    return FeedbackRequest(relevance=[float(name in ("tea", "d3", "d5")) for name in ranking[:2]])
+
+
+# --------------------------------------------------------------------------- looking
+
+
+def look(path: Path) -> dict[str, Any]:
+    """Return what a log leads to and what comes of going on with it; a ranker that is refused
+    has no entry, and one that is refused on the way has none from there on."""
+    with open_store(path) as store:
+        desk = Desk(store)
+        desk._checking.wait(60.0)
+        desk._take_findings()
+        found: dict[str, Any] = {"snapshots": {}}
+        for name, live in list(desk.engine.rankers.items()):
+            if desk.engine.damage is None:
+                found[name] = _told_of(live)
+                found["snapshots"][name] = len(store.snapshots(name))
+        found["names"] = sorted({*desk.engine.rankers, *desk.engine.damaged})
+        found["is_damaged"] = desk.log == "damaged"
+        for name in _RANKERS:
+            try:
+                found[f"{name}, later"] = _gone_on(desk.engine, name)
+            except (RankerDamaged, StoreError):
+                found["is_damaged"] = True
+        return found
+
+
+def _told_of(live: LiveRanker) -> dict[str, Any]:
+    return {
+        "seq": live.seq,
+        "round": live.round,
+        "sha256": live.sha256(),
+        "waiting": [(seq, w.event_id, w.at, w.deferred) for seq, w in live.waiting.items()],
+        "seq_of": dict(live.seq_of),
+        "tally": msgspec.to_builtins(live.tally),
+        "waits": live.waits,
+        "reply": msgspec.to_builtins(live.reply()),
+    }
+
+
+def _gone_on(engine: Engine, name: str) -> list[Any]:
+    """Return the answers to requests that are about what was before, and the state after them."""
+    live = engine.ranker(name)
+    said: list[Any] = [
+        engine.execute(Rank(name, _ask(name, round), f"request {round}"), _LATER)
+        for round in range(0, live.round, 3)  # each is known
+    ]
+    told = [(seq, waited.event_id) for seq, waited in live.waiting.items()]
+    for seq, event_id in told[::2]:
+        ranking = [live.names_of(live.ranked(seq))[i] for i in live.ranked(seq).ranking]
+        said.append(
+            engine.execute(GiveFeedback(name, event_id, _liked(ranking)), _LATER + 1).learned
+        )
+    # What an id is made of is not part of any state: it may be lost without a trace.
+    again = (
+        RankRequest(event_id="mine")
+        if name != "news"
+        else msgspec.structs.replace(_ask(name, 99), event_id="mine")
+    )
+    said.append(engine.execute(Rank(name, again, "request 99"), _LATER + 2).k)
+    return [*map(msgspec.to_builtins, said), engine.ranker(name).seq]
+
+
+def verdict(path: Path, expected: dict[str, Any]) -> str:
+    """Return what became of a changed log, or raise :class:`Wrong`."""
+    try:
+        found = look(path)
+    except (StoreError, RankerDamaged):
+        return "found"
+    for name in _RANKERS:
+        for entry in (name, f"{name}, later"):
+            if entry in found and found[entry] != expected[entry]:
+                raise Wrong(f"{entry}: {_difference(found[entry], expected[entry])}")
+    if found["is_damaged"]:
+        return "found"
+    if found["names"] != expected["names"]:
+        raise Wrong(f"There are rankers {found['names']}.")
+    return "harmless" if found["snapshots"] == expected["snapshots"] else "healed"
+
+
+def _difference(found: Any, expected: Any) -> str:
+    if isinstance(found, dict):
+        return ", ".join(key for key in found if found[key] != expected[key])
+    pairs = zip(found, expected, strict=False)
+    return next((f"{a!r} for {b!r}" for a, b in pairs if a != b), "another number of answers")
+
+
+def flip(n_times: int, *, seed: int = 0) -> Counter[str]:
+    """Return how many single bits, changed one at a time, had each verdict."""
+    numbers, counts = random.Random(seed), Counter[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        whole = Path(folder) / "whole.db"
+        make(whole)
+        content = whole.read_bytes()
+        expected = look(Path(shutil.copy(whole, Path(folder) / "expected.db")))
+        for number in range(n_times):
+            bit = numbers.randrange(8 * len(content))
+            changed = bytearray(content)
+            changed[bit // 8] ^= 1 << bit % 8
+            path = Path(folder) / f"{number}.db"
+            path.write_bytes(changed)
+            try:
+                counts[verdict(path, expected)] += 1
+            except (Wrong, Exception) as error:
+                counts["WRONG"] += 1
+                kind = "" if isinstance(error, Wrong) else f"{type(error).__name__}: "
+                print(f"Bit {bit} (page {bit // 32_768 + 1}), seed {seed}: {kind}{error}")
+                if not isinstance(error, KeyholeError | Wrong):
+                    raise
+            for file in path.parent.glob(f"{number}.db*"):
+                file.unlink()
+    return counts
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--times", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args(arguments)
+    began = perf_counter()
+    counts = flip(asked.times, seed=asked.seed)
+    told = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
+    print(f"{asked.times} flips: {told} ({perf_counter() - began:.0f} s)")
+    return 1 if counts["WRONG"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""What a snapshot of a ranker holds, and whether that is what was written."""
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from keyhole.service.errors import StoreDamaged
+from keyhole.service.events import Snapshot
+from keyhole.service.tally import Tally
+
+_SEAL = b"KHS\x02"
+_HEAD = len(_SEAL) + hashlib.sha256().digest_size
+
+
+class Kept(msgspec.Struct):
+    """The whole state of a ranker; events that rebase it hold the same."""
+
+    version: int
+    round: int
+    link: bytes
+    learnt_by: str
+    arrays: dict[str, tuple[str, tuple[int, ...], bytes]]
+    spec: dict[str, Any]
+    waiting: list[tuple[int, str, int, bool]]
+    tally: Tally
+    waits: list[tuple[int, float]] = []
+
+
+def sealed(ranker: str, seq: int, sha256: str, content: bytes) -> Snapshot:
+    """Return a snapshot, in whose bytes there is a checksum of all that it says."""
+    digest = _digest(ranker, seq, sha256, content)
+    return Snapshot(ranker, seq, sha256, _SEAL + digest + content)
+
+
+def is_sealed(snapshot: Snapshot) -> bool:
+    """Return whether a snapshot has a checksum: those of the first versions have none."""
+    return snapshot.body.startswith(_SEAL)
+
+
+def kept_by(snapshot: Snapshot) -> Kept:
+    """Return what a snapshot holds, or raise if it is not what was written."""
+    name = f"The snapshot of ranker {snapshot.ranker!r} after event {snapshot.seq}"
+    content = snapshot.body
+    if is_sealed(snapshot):
+        content = snapshot.body[_HEAD:]
+        digest = _digest(snapshot.ranker, snapshot.seq, snapshot.sha256, content)
+        if snapshot.body[len(_SEAL) : _HEAD] != digest:
+            raise StoreDamaged(f"{name} is not what was written.")
+    try:
+        return msgspec.msgpack.decode(content, type=Kept)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise StoreDamaged(f"{name} cannot be read: {error}.") from error
+
+
+def _digest(ranker: str, seq: int, sha256: str, content: bytes) -> bytes:
+    head = f"{ranker}\n{seq}\n{sha256}\n".encode()
+    return hashlib.sha256(head + content).digest()
