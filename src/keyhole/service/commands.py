@@ -57,6 +57,50 @@ class RankerRequest(_Request, frozen=True):
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
+class RankerChange(_Request, frozen=True):
+    """``PATCH /v1/rankers/{r}``: what is named changes, and nothing else.
+
+    All that can change of a ranker once it learns; the rest takes another ranker.
+    """
+
+    items: Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+    mode: Mode | msgspec.UnsetType = msgspec.UNSET
+    wait_seconds: Annotated[float, Meta(gt=0, le=31_536_000)] | msgspec.UnsetType = msgspec.UNSET
+    missing: Annotated[float, Meta(ge=0, le=100)] | msgspec.UnsetType | None = msgspec.UNSET
+    apprentice_share: Annotated[float, Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
+    simulation: bool | msgspec.UnsetType = msgspec.UNSET
+    accept_linear_regret: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class ItemsRequest(_Request, frozen=True):
+    """``PUT /v1/rankers/{r}/items``: the whole list, and nothing but the list."""
+
+    items: Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)]
+
+
+class ItemsEdit(_Request, frozen=True):
+    """``POST /v1/rankers/{r}/items``: what the list must have, and what it must not have.
+
+    What is there already, or not there, stays so: the same edit again changes nothing.
+    """
+
+    add: Annotated[list[ItemId], Meta(max_length=MAX_ITEMS)] = []
+    """Come last, in this order."""
+    remove: Annotated[list[ItemId], Meta(max_length=MAX_ITEMS)] = []
+
+
+Revision = RankerChange | ItemsRequest | ItemsEdit
+"""What can be asked of a ranker that is there; the rest of it stays as it is."""
+
+
+class RenameRequest(_Request, frozen=True):
+    """``POST /v1/rankers/{r}/rename``: what it is called from here on."""
+
+    to: Name
+
+
 class Packed(_Request, frozen=True):
     """Features as little-endian numbers in base64: a third of the size of JSON, and faster."""
 
@@ -202,6 +246,35 @@ class Configure(msgspec.Struct, frozen=True):
     if_match: int | None = None
     judged: "Judged | None" = None
     """What the oracle says, where it was asked before: that can take seconds."""
+    left_out: frozenset[str] = frozenset()
+    """Fields that the request does not name, and that have their defaults in it."""
+    by: str | None = None
+    """Who asks, for the log; so it is in the commands below."""
+
+
+class Reset(msgspec.Struct, frozen=True):
+    """Let a ranker forget all that it has learnt."""
+
+    ranker: str
+    if_match: int | None = None
+    by: str | None = None
+
+
+class Rename(msgspec.Struct, frozen=True):
+    """Let a new ranker go on from the state of one, which is deleted."""
+
+    ranker: str
+    to: str
+    if_match: int | None = None
+    by: str | None = None
+
+
+class Delete(msgspec.Struct, frozen=True):
+    """Delete a ranker; its log stays."""
+
+    ranker: str
+    if_match: int | None = None
+    by: str | None = None
 
 
 class Rank(msgspec.Struct, frozen=True):
@@ -234,4 +307,7 @@ class Expire(msgspec.Struct, frozen=True):
     seqs: tuple[int, ...]
 
 
-Command = Configure | Rank | GiveFeedback | Activate | Expire
+OfWhole = Configure | Reset | Rename | Delete | Expire
+"""Commands that are about a whole ranker, and wait until all else of it is settled."""
+
+Command = OfWhole | Rank | GiveFeedback | Activate

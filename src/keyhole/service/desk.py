@@ -190,7 +190,7 @@ class Desk:
         watching = self._watchers.setdefault(ranker, set())
         watching.add(changed)
         try:
-            while not self._stopping:
+            while not self._stopping and ranker in self.engine.rankers:
                 live = self.engine.ranker(ranker)
                 yield {"seq": live.seq, "round": live.round, "waiting": len(live.waiting)}
                 await changed.wait()
@@ -270,8 +270,7 @@ class Desk:
                     self._inbox.appendleft((command, future))
                     return
                 group.decided.append((command, decision, future))
-                if decision.made is not None:
-                    group.made.append(decision.made)
+                group.made += decision.all_made
 
     def _finish(self, group: "_Group") -> None:
         """Apply a group that is on the disk, and reply; one that is finished has nothing left."""
@@ -310,10 +309,12 @@ class Desk:
         moment = self._clock()
         self.engine.apply_all(made)
         for event, _ in made:
-            live = self.engine.rankers[event.ranker]
+            live = self.engine.rankers.get(event.ranker)
+            if live is None:  # it was deleted
+                continue
             if event.kind == "rank":
                 live.waiting[event.seq].since = moment
-            elif event.kind == "config" and event.seq == live.version == 1:
+            elif event.kind == "config" and event.seq == live.begun:
                 self._prepare(live)
             elif event.kind == "activate":
                 waited = live.waiting[live.seq_of[str(event.key)]]

@@ -11,20 +11,30 @@ from keyhole.service.commands import (
     Activate,
     Command,
     Configure,
+    Delete,
     Expire,
     FeedbackReply,
     FeedbackRequest,
     GiveFeedback,
-    Judged,
+    OfWhole,
     Rank,
     RankerReply,
+    Rename,
+    Reset,
 )
-from keyhole.service.errors import Conflict, NotFound, Preparing, StaleVersion, StoreDamaged
+from keyhole.service.configuring import (
+    check_version,
+    configured,
+    deleted_sentence,
+    moved,
+    restarted,
+)
+from keyhole.service.errors import Conflict, NotFound, Preparing, StoreDamaged, WasDeleted
 from keyhole.service.events import (
     FIRST_LINK,
     Activated,
     Answered,
-    Config,
+    Deleted,
     Event,
     Expired,
     Kind,
@@ -37,7 +47,6 @@ from keyhole.service.events import (
 )
 from keyhole.service.live import LiveRanker
 from keyhole.service.showing import rank_reply, repeated, show
-from keyhole.service.specs import changed_config, check_learnable, config_of
 from keyhole.service.store.base import Store
 from keyhole.version import __version__
 
@@ -55,19 +64,31 @@ class Tip(NamedTuple):
 
 Made = tuple[Event, Any]
 """An event with its body; None stands for a body that is to be read from it."""
-Decided = tuple[Made | None, Callable[[], Any]]
+Decided = tuple[Made | None, Callable[[], Any]] | tuple[Made, Callable[[], Any], Made, Made]
 
 
 class Decision(NamedTuple):
     """What a command leads to: an event to append, and the reply once it has been applied.
 
-    ``keys`` are what no other decision may be about until then.
+    ``keys`` are what no other decision may be about until then. ``also`` are further events, which
+    are appended with it or not at all: those of the ranker that another one becomes.
     """
 
     made: Made | None
     reply: Callable[[], Any]
     ranker: str
     keys: tuple[Touched, ...]
+    also: tuple[Made, ...] = ()
+
+    @property
+    def all_made(self) -> list[Made]:
+        """All events to append."""
+        return [] if self.made is None else [self.made, *self.also]
+
+    @property
+    def rankers(self) -> set[str]:
+        """The rankers whose logs go on."""
+        return {self.ranker, *(event.ranker for event, _ in self.also)}
 
 
 class Engine:
@@ -87,6 +108,10 @@ class Engine:
         self._n_open: dict[str, int] = {}
         """Decisions about each ranker that are not settled."""
         self.rankers = {name: recovered(store, name) for name in store.rankers()}
+        self._gone: dict[str, LiveRanker] = {}
+        """Rankers that were deleted: their logs go on with others of their names."""
+        for name in [name for name, live in self.rankers.items() if live.gone is not None]:
+            self._gone[name] = self.rankers.pop(name)
         for live in self.rankers.values():
             if live.learnt_by != __version__:
                 self._rebase(live)
@@ -95,6 +120,9 @@ class Engine:
         """Return a ranker by its name, or raise."""
         live = self.rankers.get(name)
         if live is None:
+            gone = self._gone.get(name)
+            if gone is not None and gone.gone is not None:
+                raise WasDeleted(deleted_sentence(name, gone.gone))
             raise NotFound(f"There is no ranker {shown(name)}.")
         return live
 
@@ -118,15 +146,18 @@ class Engine:
         keys = _keys_of(command)
         if self._n_open and self._must_wait(command, keys):
             return None
-        made, reply = self._decide(command, at)
-        if made is not None:
+        decided = self._decide(command, at)
+        decision = Decision(decided[0], decided[1], command.ranker, keys, decided[2:])
+        if decision.made is not None:
             self._touched.update(keys)
-            self._n_open[command.ranker] = self._n_open.get(command.ranker, 0) + 1
-        return Decision(made, reply, command.ranker, keys)
+            for ranker in decision.rankers:
+                self._n_open[ranker] = self._n_open.get(ranker, 0) + 1
+        return decision
 
     def _must_wait(self, command: Command, keys: tuple[Touched, ...]) -> bool:
-        if isinstance(command, Configure | Expire):
-            return command.ranker in self._n_open
+        if isinstance(command, OfWhole):
+            to = command.to if isinstance(command, Rename) else command.ranker
+            return command.ranker in self._n_open or to in self._n_open
         touched = self._touched
         return ("ranker", command.ranker, "") in touched or not touched.isdisjoint(keys)
 
@@ -142,13 +173,11 @@ class Engine:
                 return self._expire(command, at)
             case Configure():
                 return self._configure(command, at)
+        return self._end(command, at)
 
     def apply(self, event: Event) -> None:
         """Fold in a committed event."""
-        live = self.rankers.get(event.ranker)
-        if live is None:
-            live = self.rankers[event.ranker] = LiveRanker(event.ranker, self.store)
-        live.apply(event)
+        self.apply_all([(event, None)])
 
     def apply_all(self, made: Iterable[Made]) -> None:
         """Fold in committed events, in their order."""
@@ -156,19 +185,23 @@ class Engine:
         for each in made:
             by_ranker.setdefault(each[0].ranker, []).append(each)
         for name, own in by_ranker.items():
-            if name not in self.rankers:
-                self.rankers[name] = LiveRanker(name, self.store)
-            self.rankers[name].apply_all(own)
+            live = self.rankers.get(name) or self._gone.pop(name, None)
+            if live is None:
+                live = LiveRanker(name, self.store)
+            self.rankers[name] = live
+            live.apply_all(own)
+            if live.gone is not None:
+                self._gone[name] = self.rankers.pop(name)
 
     def settle(self, decision: Decision) -> None:
         """Let others be about the same things, now that the event of a decision was applied."""
         if decision.made is None:
             return
-        ranker = decision.ranker
         self._touched.difference_update(decision.keys)
-        self._n_open[ranker] -= 1
-        if not self._n_open[ranker]:
-            del self._n_open[ranker], self._tips[ranker]
+        for ranker in decision.rankers:
+            self._n_open[ranker] -= 1
+            if not self._n_open[ranker]:
+                del self._n_open[ranker], self._tips[ranker]
 
     def forget(self) -> None:
         """Undo all decisions that are not settled: their events were not appended."""
@@ -182,13 +215,12 @@ class Engine:
         if decision is None:
             raise RuntimeError("Commands must be executed one after the other.")
         if decision.made is not None:
-            event, _ = decision.made
             try:
-                self.store.append([event])
+                self.store.append([event for event, _ in decision.all_made])
             except BaseException:
                 self.forget()
                 raise
-            self.apply(event)
+            self.apply_all(decision.all_made)
         self.settle(decision)
         return decision.reply()
 
@@ -196,33 +228,48 @@ class Engine:
 
     def _configure(self, command: Configure, at: int) -> Decided:
         live = self.rankers.get(command.ranker)
-        if command.if_match is not None and (live is None or live.version != command.if_match):
-            have = "it does not exist" if live is None else f"it is {live.version}"
-            raise StaleVersion(
-                f"The version of ranker {command.ranker!r} must be {command.if_match}, but {have}: "
-                f"read it again."
-            )
-        judged = command.judged or Judged(check_learnable(command.request))
-        if live is None and command.ranker.endswith(".json"):
-            raise InvalidInput(
-                f"The name of a ranker must not end in .json, as its page's data does, got "
-                f"{command.ranker!r}."
-            )
-        if live is None:
-            config = config_of(command.request, command.ranker, self.secret)
-        else:
-            config = changed_config(live.config, command.request)
-        config = msgspec.structs.replace(config, verdict=judged.verdict)
-        if live is not None and config == live.config:
-            return None, live.reply
-        if live is not None and config.catalogue not in (None, live.config.catalogue):
-            live.learner.with_items(config.catalogue or ())  # refuses what cannot be, now
+        config = configured(live, command, self.secret, fresh=command.ranker in self._gone)
+        if config is None:
+            return None, self.ranker(command.ranker).reply
         made = self._event(command.ranker, "config", config, at)
 
         def reply() -> RankerReply:
             return self.ranker(command.ranker).reply(created=live is None)
 
         return made, reply
+
+    def _end(self, command: Reset | Rename | Delete, at: int) -> Decided:
+        match command:
+            case Reset():
+                return self._reset(command, at)
+            case Rename():
+                return self._rename(command, at)
+            case Delete():
+                return self._delete(command, at)
+
+    def _reset(self, command: Reset, at: int) -> Decided:
+        live = self.ranker(command.ranker)
+        check_version(live, command)
+        made = self._event(command.ranker, "config", restarted(live, command, self.secret), at)
+        return made, live.reply
+
+    def _delete(self, command: Delete, at: int) -> Decided:
+        check_version(self.ranker(command.ranker), command)
+        made = self._event(command.ranker, "delete", Deleted(by=command.by), at)
+        return made, lambda: None
+
+    def _rename(self, command: Rename, at: int) -> Decided:
+        live, to = self.ranker(command.ranker), command.to
+        check_version(live, command)
+        if to in self.rankers:
+            raise Conflict(
+                f"There is a ranker {shown(to)} already: delete it, or give another name."
+            )
+        config, rebased = moved(live, command, self._tip(to).seq)
+        made = self._event(command.ranker, "delete", Deleted(to, command.by), at)
+        first = self._event(to, "config", config, at)
+        second = self._event(to, "rebase", rebased, at)
+        return made, lambda: self.ranker(to).reply(created=True), first, second
 
     def _rank(self, command: Rank, at: int) -> Decided:
         live = self.usable(command.ranker)
@@ -255,7 +302,7 @@ class Engine:
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
         """Return a list whose feedback is no longer awaited, or raise where there is none."""
         event = live.store.find(live.name, event_id, "rank")
-        if event is None:
+        if event is None or event.seq <= live.since:
             raise NotFound(f"There is no event {shown(event_id)} of ranker {live.name!r}.")
         return body_of(event)
 
@@ -299,14 +346,14 @@ class Engine:
         tip = self._tips.get(ranker)
         if tip is not None:
             return tip
-        live = self.rankers.get(ranker)
+        live = self.rankers.get(ranker) or self._gone.get(ranker)
         return Tip(0, FIRST_LINK, 0) if live is None else Tip(live.seq, live.link, live.round)
 
     def _event(
         self,
         ranker: str,
         kind: Kind,
-        body: Config | Ranked | Answered | Activated | Expired | Rebased,
+        body: msgspec.Struct,
         at: int,
         key: str | None = None,
         idem: str | None = None,
@@ -324,7 +371,9 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
     match command:
         case GiveFeedback() | Activate():
             return (("event", command.ranker, command.event_id),)
-        case Configure() | Expire():
+        case Rename():
+            return ("ranker", command.ranker, ""), ("ranker", command.to, "")
+        case Configure() | Reset() | Delete() | Expire():
             return (("ranker", command.ranker, ""),)
     if command.idem is None and command.request.event_id is None:
         return ()
@@ -339,6 +388,9 @@ def now() -> int:
 
 def recovered(store: Store, name: str) -> LiveRanker:
     """Return a ranker as its log says: from the newest snapshot that holds, or from the start."""
+    last = store.last(name)
+    if last is not None and last.kind == "delete":
+        return LiveRanker.deleted(last, store)
     live = LiveRanker(name, store)
     for snapshot in store.snapshots(name):
         try:

@@ -5,10 +5,11 @@ from typing import Any, Literal
 
 import msgspec
 
-Kind = Literal["config", "rank", "feedback", "activate", "expire", "rebase"]
+Kind = Literal["config", "rank", "feedback", "activate", "expire", "rebase", "delete"]
 Mode = Literal["online", "apprentice", "frozen"]
 Status = Literal["observed", "none", "not_shown"]
 Learned = Literal["pending", "late", "unused"]
+"""What a log says of feedback: it teaches whoever folds the log, came too late, is of no use."""
 
 LINK_SIZE = 16
 FIRST_LINK = bytes(LINK_SIZE)
@@ -74,6 +75,10 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Whether feedback may tell the relevance of every item, for the dashboard alone."""
     verdict: dict[str, Any] | None = None
     """What the oracle says of this measure and feedback, where it could not be learnt."""
+    fresh: bool = False
+    """Whether the ranker begins anew with it: it was reset, or another of its name was deleted."""
+    by: str | None = None
+    """Who asked for it: the name and the prefix of a key."""
 
 
 class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -136,6 +141,15 @@ class Expired(msgspec.Struct, frozen=True):
     seqs: tuple[int, ...]
 
 
+class Deleted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A ranker is no more; its log stays, and may go on with another one of its name."""
+
+    to: str | None = None
+    """The ranker that goes on from its state, where it was renamed."""
+    by: str | None = None
+    """Who asked for it, as in :class:`Config`."""
+
+
 class Rebased(msgspec.Struct, frozen=True):
     """The whole state of a ranker, written where a newer algorithm takes over."""
 
@@ -150,6 +164,7 @@ BODIES: dict[Kind, type[msgspec.Struct]] = {
     "activate": Activated,
     "expire": Expired,
     "rebase": Rebased,
+    "delete": Deleted,
 }
 
 _encoder = msgspec.msgpack.Encoder()

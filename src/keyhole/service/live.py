@@ -18,6 +18,7 @@ from keyhole.service.events import (
     FIRST_LINK,
     Answered,
     Config,
+    Deleted,
     Event,
     Expired,
     Ranked,
@@ -61,6 +62,8 @@ class _Kept(msgspec.Struct):
     spec: dict[str, Any]
     waiting: list[tuple[int, str, int, bool]]
     tally: Tally
+    begun: int = 1
+    since: int = 0
 
 
 class LiveRanker:
@@ -77,6 +80,12 @@ class LiveRanker:
         self.link = FIRST_LINK
         self.round = 0
         self.version = 0
+        self.begun = 0
+        """The seq of the config event that it began with, or began anew with."""
+        self.since = 0
+        """The seq up to which the log is that of others of its name, which were deleted."""
+        self.gone: Deleted | None = None
+        """Set once it is deleted."""
         self.config: Config
         self.learner: Ranker
         self.learnt_by = __version__
@@ -115,6 +124,8 @@ class LiveRanker:
                 self._expired(body)
             case "rebase":
                 self._rebased(body)
+            case "delete":
+                self._deleted(body, event.seq)
         self.seq, self.link = event.seq, event.link
 
     def apply_all(self, events: Iterable[tuple[Event, Any]]) -> None:
@@ -135,12 +146,25 @@ class LiveRanker:
     def _configure(self, config: Config, seq: int) -> None:
         self._study()
         self._ahead.void()
-        if self.version == 0:
-            self.learner = learner_of(config)
+        if self.version == 0 or config.fresh:
+            self._begin(config, seq)
         elif config.catalogue is not None and config.catalogue != self.config.catalogue:
             self.learner = self.learner.with_items(config.catalogue)
             self.tally.change_items()
         self._take(config, seq)
+
+    def _begin(self, config: Config, seq: int) -> None:
+        """Know nothing, and wait for nothing: what was shown before is no list of this ranker."""
+        self.learner, self.begun, self.gone = learner_of(config), seq, None
+        self.round, self.tally, self._last_shown = 0, Tally(), None
+        self.waiting.clear()
+        self.seq_of.clear()
+
+    def _deleted(self, body: Deleted, seq: int) -> None:
+        self._study()
+        self.gone, self.since = body, seq
+        self.waiting.clear()
+        self.seq_of.clear()
 
     def _take(self, config: Config, seq: int) -> None:
         self.config, self.version = config, seq
@@ -311,13 +335,21 @@ class LiveRanker:
         """Whether its code is not there yet, so that it can neither rank nor learn."""
         return self.preparation is not None and self.preparation.is_open
 
+    @property
+    def present_spec(self) -> dict[str, Any]:
+        """The spec of its learner: that of its config, which has other items once they changed."""
+        config = self.config
+        if config.catalogue is None or config.spec.get("items") == list(config.catalogue):
+            return config.spec
+        return {**self.learner.described(), "version": config.spec["version"]}
+
     def reply(self, created: bool = False) -> RankerReply:
         """Return the ranker as it is configured, and how far it has come."""
         return RankerReply(
             name=self.name,
             version=self.version,
             request=msgspec.convert(self.config.request, RankerRequest),
-            spec=self.config.spec,
+            spec=self.present_spec,
             seq=self.seq,
             round=self.round,
             waiting=len(self.waiting),
@@ -360,7 +392,22 @@ class LiveRanker:
             self.learner.described(),
             [(seq, w.event_id, w.at, w.deferred) for seq, w in self.waiting.items()],
             self.tally,
+            self.begun,
+            self.since,
         )
+
+    def kept_elsewhere(self, version: int, since: int) -> bytes:
+        """Return the state as that of another ranker has it, whose config event is ``version``.
+
+        It waits for nothing: the lists that were shown are in this log.
+        """
+        tally = msgspec.structs.replace(
+            self.tally, alarms=[(r, version) for r, _ in self.tally.alarms]
+        )
+        kept = msgspec.structs.replace(
+            self._kept(), version=version, waiting=[], tally=tally, begun=version, since=since
+        )
+        return msgspec.msgpack.encode(kept)
 
     def kept_bytes(self) -> bytes:
         """Return the whole state as bytes."""
@@ -369,6 +416,13 @@ class LiveRanker:
     def snapshot(self) -> Snapshot:
         """Return the state after the last event."""
         return Snapshot(self.name, self.seq, self.sha256(), self.kept_bytes())
+
+    @classmethod
+    def deleted(cls, last: Event, store: Store) -> "LiveRanker":
+        """Return what is left of a ranker whose log ends with its deletion."""
+        live = cls(last.ranker, store)
+        live.gone, live.since, live.seq, live.link = body_of(last), last.seq, last.seq, last.link
+        return live
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot, store: Store) -> "LiveRanker":
@@ -394,7 +448,7 @@ class LiveRanker:
         if event is None or event.kind != "config":
             raise StoreDamaged(f"Event {kept.version} of ranker {self.name!r} must be a config.")
         self._take(body_of(event), kept.version)
-        self.round = kept.round
+        self.round, self.begun, self.since = kept.round, kept.begun, kept.since
         self._ahead.void()
         self.learner = learner_of(msgspec.structs.replace(self.config, spec=kept.spec))
         for name, own in self.learner.state._asdict().items():

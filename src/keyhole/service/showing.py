@@ -39,6 +39,11 @@ def repeated(live: LiveRanker, command: Rank) -> Event | None:
         event = live.store.find(live.name, command.request.event_id, "rank")
         if event is not None and body_of(event).fingerprint != fingerprint_of(command.request):
             raise Conflict(f"Event {shown(command.request.event_id)} is of another request.")
+    if event is not None and event.seq <= live.since:
+        raise Conflict(
+            f"Event {shown(event.key)} is of another ranker {live.name!r}, which was deleted: give "
+            "another id or key."
+        )
     return event
 
 
@@ -52,7 +57,7 @@ def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ra
             raise InvalidInput("`items` and `features` must be left out for a fixed list.")
         query, items, packed, dtype, n_features = live.learner.own_list, None, b"", "f8", 0
     names = items if items is not None else live.config.catalogue or ()
-    event_id = request.event_id or _id_of(live.name, round, secret)
+    event_id = request.event_id or _id_of(live, round, secret)
     named = command.idem is not None or request.event_id is not None
     config = live.config
     ranked = Ranked(
@@ -250,12 +255,13 @@ def _name_by_content(row: FloatArray) -> str:
     return "features-" + hashlib.blake2b(row.tobytes(), digest_size=12).hexdigest()
 
 
-def _id_of(ranker: str, round: int, secret: bytes) -> str:
-    """Return an id that cannot be guessed, nor be of another ranker.
+def _id_of(live: LiveRanker, round: int, secret: bytes) -> str:
+    """Return an id that cannot be guessed, nor be of another ranker, or of this one before a reset.
 
     It begins with the round, so that the index of a store by ids grows at its end.
     """
-    text = f"event {round} of {ranker}".encode()
+    anew = f" since {live.begun}" if live.begun > 1 else ""
+    text = f"event {round} of {live.name}{anew}".encode()
     return f"e{round:012x}{hashlib.blake2b(text, key=secret, digest_size=12).hexdigest()}"
 
 
