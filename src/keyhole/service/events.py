@@ -201,3 +201,7 @@ class Key(msgspec.Struct, frozen=True):
     """``*`` stands for all."""
     created_at: int
     expires_at: int | None = None
+    name: str = ""
+    """What its owner calls it."""
+    used_at: int | None = None
+    """When it was last used, to a minute; None: never."""

@@ -3,6 +3,7 @@
 import hashlib
 import struct
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -64,6 +65,12 @@ class _Kept(msgspec.Struct):
     tally: Tally
     begun: int = 1
     since: int = 0
+
+
+class _Begun(msgspec.Struct):
+    """The part of a snapshot that says when its ranker began."""
+
+    begun: int = 1
 
 
 class LiveRanker:
@@ -463,6 +470,14 @@ class LiveRanker:
         }
         self.seq_of = {waited.event_id: seq for seq, waited in self.waiting.items()}
         self.tally = kept.tally
+
+
+def begun_of(store: Store, name: str) -> int:
+    """Return the seq that a ranker began with, as far as its newest snapshot knows."""
+    for snapshot in store.snapshots(name):
+        with suppress(msgspec.MsgspecError):
+            return msgspec.msgpack.decode(snapshot.body, type=_Begun).begun
+    return 1
 
 
 def _gain_weights(measure: Measure, config: Config) -> list[float] | None:

@@ -10,6 +10,7 @@ from keyhole.service.events import (
     Activated,
     Answered,
     Config,
+    Deleted,
     Event,
     Expired,
     Kind,
@@ -31,7 +32,8 @@ KINDS: dict[Kind, str] = {
     "feedback": "it was told what came of it",
     "activate": "a deferred list was shown after all",
     "expire": "feedback is no longer waited for",
-    "rebase": "a newer algorithm took over",
+    "rebase": "a whole state was written down",
+    "delete": "it was deleted or renamed",
 }
 
 NamesOf = Callable[[Ranked], tuple[str, ...]]
@@ -85,7 +87,16 @@ def event_address(root: str, ranker: str, key: str) -> str:
 
 def _config(body: Config, names_of: NamesOf) -> str:
     n = "lists of the caller" if body.catalogue is None else f"{count(len(body.catalogue))} items"
-    return f"{body.spec.get('name', 'ranker')}, {body.mode}, {body.measure}, top {body.k}, {n}"
+    what = f"{body.spec.get('name', 'ranker')}, {body.mode}, {body.measure}, top {body.k}, {n}"
+    return f"{'Began anew: ' * body.fresh}{what}{_by(body.by)}"
+
+
+def _by(who: str | None) -> str:
+    return "" if who is None else f"; by {who}"
+
+
+def _delete(body: Deleted, names_of: NamesOf) -> str:
+    return f"{'Deleted' if body.to is None else f'Renamed to {body.to}'}{_by(body.by)}"
 
 
 def _rank(body: Ranked, names_of: NamesOf) -> str:
@@ -114,7 +125,7 @@ def _activate(body: Activated, names_of: NamesOf) -> str:
 
 
 def _rebase(body: Rebased, names_of: NamesOf) -> str:
-    return "The whole state was written down for a newer algorithm to go on from"
+    return "The whole state was written down, to go on from"
 
 
 _WHAT: dict[Kind, Callable[[Any, NamesOf], str]] = {
@@ -124,4 +135,5 @@ _WHAT: dict[Kind, Callable[[Any, NamesOf], str]] = {
     "activate": _activate,
     "expire": _expire,
     "rebase": _rebase,
+    "delete": _delete,
 }

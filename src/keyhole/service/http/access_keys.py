@@ -12,7 +12,7 @@ from keyhole.service.events import Key
 from keyhole.service.http.call import Call
 from keyhole.service.http.operations import Operation, Reply
 from keyhole.service.http.wire import Answer, json_answer
-from keyhole.service.keys import ScopeName, new_key
+from keyhole.service.keys import MOST_NAME, ScopeName, new_key
 
 RankerPattern = Annotated[
     str, Meta(min_length=1, max_length=64, pattern=r"\A(\*|[A-Za-z0-9][A-Za-z0-9._-]*)\Z")
@@ -26,6 +26,8 @@ class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rankers: Annotated[list[RankerPattern], Meta(min_length=1, max_length=1_000)]
     """Names; ``*`` stands for all."""
     expires_days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
+    name: Annotated[str, Meta(max_length=MOST_NAME)] = ""
+    """What you call it: lists of keys and the log show it."""
 
 
 class KeyReply(msgspec.Struct, frozen=True):
@@ -37,6 +39,9 @@ class KeyReply(msgspec.Struct, frozen=True):
     created_at: int
     """The wall clock in milliseconds."""
     expires_at: int | None
+    name: str
+    last_used_at: int | None
+    """When it was last used, to a minute; null: never."""
 
 
 class NewKeyReply(KeyReply, frozen=True, kw_only=True):
@@ -63,7 +68,9 @@ async def list_keys(call: Call) -> Answer:
 async def create_key(call: Call) -> Answer:
     """Create an access key, which is shown this once."""
     request = await call.decode(_request)
-    text, key = new_key(request.scopes, request.rankers, expires_days=request.expires_days)
+    text, key = new_key(
+        request.scopes, request.rankers, name=request.name, expires_days=request.expires_days
+    )
     await asyncio.to_thread(call.service.desk.store.add_key, key)
     call.service.keyring.forget()
     known = msgspec.structs.asdict(_reply(key))
@@ -81,7 +88,15 @@ async def remove_key(call: Call) -> Answer:
 
 
 def _reply(key: Key) -> KeyReply:
-    return KeyReply(key.prefix, key.scopes, key.rankers, key.created_at, key.expires_at)
+    return KeyReply(
+        key.prefix,
+        key.scopes,
+        key.rankers,
+        key.created_at,
+        key.expires_at,
+        key.name,
+        key.used_at,
+    )
 
 
 OPERATIONS = (

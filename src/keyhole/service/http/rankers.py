@@ -8,14 +8,35 @@ from typing import Annotated, Any
 import msgspec
 
 from keyhole.errors import InvalidInput, shown
-from keyhole.service.commands import Configure, Name, RankerReply, RankerRequest, StateReply
+from keyhole.service.commands import (
+    Configure,
+    Delete,
+    ItemsEdit,
+    ItemsRequest,
+    Name,
+    RankerChange,
+    RankerReply,
+    RankerRequest,
+    Rename,
+    RenameRequest,
+    Reset,
+    Revision,
+    StateReply,
+)
+from keyhole.service.configuring import revise
 from keyhole.service.errors import StaleVersion
-from keyhole.service.http.call import Call, check_settings
+from keyhole.service.http.call import JSON_TYPES, Call, check_settings, decode
 from keyhole.service.http.operations import Operation, Parameter, Reply
-from keyhole.service.http.problems import Busy
+from keyhole.service.http.problems import Busy, Forbidden
 from keyhole.service.http.wire import Answer, Headers, encode, json_answer
 
 _request = msgspec.json.Decoder(RankerRequest)
+_named = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_change = msgspec.json.Decoder(RankerChange)
+_items = msgspec.json.Decoder(ItemsRequest)
+_edit = msgspec.json.Decoder(ItemsEdit)
+_rename = msgspec.json.Decoder(RenameRequest)
+_FIELDS = frozenset(RankerRequest.__struct_fields__)
 _RETRY_MS = 2_000
 
 
@@ -28,12 +49,79 @@ class RankersReply(msgspec.Struct, frozen=True):
 async def put_ranker(call: Call) -> Answer:
     """Create a ranker or change it."""
     name = _name(call.params[0])
-    request = await call.decode(_request)
+    body = await call.body(JSON_TYPES)
+    request = decode(_request, body)
     check_settings(request.settings)
     desk = call.service.desk
-    command = Configure(name, request, _if_match(call, name in desk.engine.rankers))
+    command = Configure(
+        name,
+        request,
+        _if_match(call, name in desk.engine.rankers),
+        left_out=_FIELDS - _named.decode(body).keys(),
+        by=call.access.who,
+    )
     reply: RankerReply = await desk.submit(command)
     return json_answer(reply, 201 if reply.created else 200, _etag(reply))
+
+
+async def patch_ranker(call: Call) -> Answer:
+    """Change what is named of a ranker."""
+    return await _revise(call, await call.decode(_change))
+
+
+async def put_items(call: Call) -> Answer:
+    """Change the list of a ranker."""
+    return await _revise(call, await call.decode(_items))
+
+
+async def edit_items(call: Call) -> Answer:
+    """Add items to the list of a ranker, and remove some."""
+    return await _revise(call, await call.decode(_edit))
+
+
+async def _revise(call: Call, revision: Revision) -> Answer:
+    name, if_match = _there(call)
+    reply = await revise(call.service.desk, name, revision, if_match, call.access.who)
+    return json_answer(reply, headers=_etag(reply))
+
+
+async def reset_ranker(call: Call) -> Answer:
+    """Let a ranker forget what it has learnt."""
+    await _no_body(call, "A reset")
+    name, if_match = _there(call)
+    reply = await call.service.desk.submit(Reset(name, if_match, call.access.who))
+    return json_answer(reply, headers=_etag(reply))
+
+
+async def rename_ranker(call: Call) -> Answer:
+    """Let a new ranker go on from the state of this one."""
+    request = await call.decode(_rename)
+    name, if_match = _there(call)
+    if not call.access.sees(request.to):
+        raise Forbidden(f"This key must be for the ranker {shown(request.to)} to do that.")
+    command = Rename(name, request.to, if_match, call.access.who)
+    reply: RankerReply = await call.service.desk.submit(command)
+    where = (b"location", f"/v1/rankers/{request.to}".encode())
+    return json_answer(reply, 201, (*_etag(reply), where))
+
+
+async def delete_ranker(call: Call) -> Answer:
+    """Delete a ranker; its log stays."""
+    await _no_body(call, "A deletion")
+    name, if_match = _there(call)
+    await call.service.desk.submit(Delete(name, if_match, call.access.who))
+    return Answer(204)
+
+
+async def _no_body(call: Call, what: str) -> None:
+    if await call.body(JSON_TYPES) not in (b"", b"{}"):
+        raise InvalidInput(f"{what} must have an empty body.")
+
+
+def _there(call: Call) -> tuple[str, int | None]:
+    """Return the name of a ranker that is there, and the version that a change is for."""
+    name = call.service.desk.engine.ranker(call.params[0]).name
+    return name, _if_match(call, exists=True)
 
 
 async def get_ranker(call: Call) -> Answer:
@@ -141,6 +229,9 @@ def _if_match(call: Call, exists: bool) -> int | None:
 
 _TAG = Parameter("ETag", {"type": "string"}, "The version, for If-Match.")
 _REPLY = {"application/json": RankerReply}
+_MATCH = (Parameter("If-Match", {"type": "string"}, "The ETag that was read, or `*`."),)
+_BODYLESS = (400, 408, 409, 412, 413, 415, 422, 507)
+_CHANGED = {200: Reply("Changed, or already so.", _REPLY, (_TAG,))}
 
 OPERATIONS = (
     Operation(
@@ -155,9 +246,42 @@ OPERATIONS = (
         },
         problems=(409, 412, 507),
         request={"application/json": RankerRequest},
-        headers=(
-            Parameter("If-Match", {"type": "string"}, "The ETag that was read, or `*`."),
-        ),
+        headers=_MATCH,
+    ),
+    Operation(
+        "PATCH", "/v1/rankers/{ranker}", patch_ranker, "admin", "Change what is named of a ranker",
+        _CHANGED, problems=(409, 412, 507), request={"application/json": RankerChange},
+        headers=_MATCH,
+    ),
+    Operation(
+        "PUT", "/v1/rankers/{ranker}/items", put_items, "admin", "Change the list of a ranker",
+        _CHANGED, problems=(409, 412, 507), request={"application/json": ItemsRequest},
+        headers=_MATCH,
+    ),
+    Operation(
+        "POST", "/v1/rankers/{ranker}/items", edit_items, "admin",
+        "Add items to the list of a ranker, and remove some",
+        _CHANGED, problems=(409, 412, 507), request={"application/json": ItemsEdit},
+        headers=_MATCH,
+    ),
+    Operation(
+        "POST", "/v1/rankers/{ranker}/reset", reset_ranker, "admin",
+        "Forget what a ranker has learnt",
+        {200: Reply("It begins anew.", _REPLY, (_TAG,))}, problems=_BODYLESS, headers=_MATCH,
+    ),
+    Operation(
+        "POST", "/v1/rankers/{ranker}/rename", rename_ranker, "admin", "Rename a ranker",
+        {
+            201: Reply(
+                "The ranker of the new name.", _REPLY,
+                (_TAG, Parameter("Location", {"type": "string"}, "Where it is now.")),
+            )
+        },
+        problems=(409, 412, 507), request={"application/json": RenameRequest}, headers=_MATCH,
+    ),
+    Operation(
+        "DELETE", "/v1/rankers/{ranker}", delete_ranker, "admin", "Delete a ranker",
+        {204: Reply("It is gone; its log is kept.")}, problems=_BODYLESS, headers=_MATCH,
     ),
     Operation(
         "GET", "/v1/rankers/{ranker}", get_ranker, "read", "Read a ranker",

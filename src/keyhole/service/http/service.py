@@ -3,9 +3,11 @@
 import asyncio
 import hmac
 from collections.abc import Callable
+from contextlib import suppress
 
 from keyhole.errors import KeyholeError
 from keyhole.service.desk import Desk
+from keyhole.service.errors import StoreError
 from keyhole.service.events import Key
 from keyhole.service.http.doors import Sessions
 from keyhole.service.http.evaluations import Evaluations
@@ -39,7 +41,7 @@ class Service:
         self.n_streams = 0
         self.evaluations = Evaluations()
         self.pages = Pages(self)
-        self.keyring = KeyRing(self._keys)
+        self.keyring = KeyRing(self._keys, note_use=self._note_use)
         self.metrics = Metrics(self._rankers)
         self.preparer = preparer or Preparer()
         self.failure: Exception | None = None
@@ -107,6 +109,15 @@ class Service:
 
     def _keys(self) -> list[Key]:
         return self.desk.store.keys()
+
+    def _note_use(self, prefix: str, at: int) -> None:
+        """Write down, beside requests, that a key is used; where that fails, a minute later."""
+
+        def write() -> None:
+            with suppress(StoreError):
+                self.desk.store.note_key_use(prefix, at)
+
+        asyncio.get_running_loop().run_in_executor(None, write)
 
     def _rankers(self) -> list[LiveRanker]:
         return [] if self._desk is None else list(self._desk.engine.rankers.values())
