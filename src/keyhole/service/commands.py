@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from keyhole.service.events import Learned, Mode, Status
+from keyhole.service.events import Mode, Outcome, Status
 
 Name = Annotated[
     str,
@@ -185,9 +185,13 @@ class EvaluationRequest(_Request, frozen=True):
 
 
 class FeedbackReply(msgspec.Struct, frozen=True):
-    """What became of feedback: it teaches, came too late, or was of no use."""
+    """What became of feedback, which nothing changes any more."""
 
-    learned: Learned
+    learned: Outcome
+    """`learned`: it has taught. `unused`: it cannot, as the list was not the ranker's own, the
+    ranker is frozen or nobody saw the list. `late`: nobody waited for it any more; it is kept for
+    evaluations. `refused`: its numbers are too large to learn from.
+    """
     seq: int
     created: bool = True
 

@@ -295,9 +295,10 @@ class Engine:
         if learned == "late":
             said = live.store.find(live.name, command.event_id, "feedback")
             if said is not None:
-                return _said_before(said, answered)
+                return _said_before(live, said, answered)
         made = self._event(command.ranker, "feedback", answered, at, command.event_id)
-        return made, lambda: FeedbackReply(answered.learned, made[0].seq)
+        seq = made[0].seq
+        return made, lambda: FeedbackReply(live.outcome(answered, seq), seq)
 
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
         """Return a list whose feedback is no longer awaited, or raise where there is none."""
@@ -440,9 +441,9 @@ def _truth(live: LiveRanker, ranked: Ranked, request: FeedbackRequest) -> tuple[
     return tuple(float(request.truth[name]) for name in names)
 
 
-def _said_before(said: Event, answered: Answered) -> Decided:
+def _said_before(live: LiveRanker, said: Event, answered: Answered) -> Decided:
     """Return the answer to feedback on a list that has some, or raise where it differs."""
     before: Answered = body_of(said)
     if (before.status, before.relevance) != (answered.status, answered.relevance):
         raise Conflict(f"Event {shown(said.key)} has other feedback already: the first one counts.")
-    return None, lambda: FeedbackReply(before.learned, said.seq, created=False)
+    return None, lambda: FeedbackReply(live.outcome(before, said.seq), said.seq, created=False)

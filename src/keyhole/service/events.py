@@ -1,6 +1,7 @@
 """What the log of the service holds: the truth, of which everything else is derived."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -10,6 +11,9 @@ Mode = Literal["online", "apprentice", "frozen"]
 Status = Literal["observed", "none", "not_shown"]
 Learned = Literal["pending", "late", "unused"]
 """What a log says of feedback: it teaches whoever folds the log, came too late, is of no use."""
+
+Outcome = Literal["learned", "unused", "late", "refused"]
+"""What became of feedback, once the log was folded."""
 
 LINK_SIZE = 16
 FIRST_LINK = bytes(LINK_SIZE)
@@ -129,6 +133,13 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True):
     learned: Learned
     truth: tuple[float, ...] | None = None
     """In simulations, the relevance of every item, by index."""
+
+
+def outcome_of(answered: Answered, seq: int, refusals: Sequence[int]) -> Outcome:
+    """Return what became of feedback; ``refusals`` are events that could not be learnt from."""
+    if answered.learned != "pending":
+        return answered.learned
+    return "refused" if seq in refusals else "learned"
 
 
 class Activated(msgspec.Struct, frozen=True):

@@ -22,10 +22,12 @@ from keyhole.service.events import (
     Deleted,
     Event,
     Expired,
+    Outcome,
     Ranked,
     Rebased,
     Snapshot,
     body_of,
+    outcome_of,
 )
 from keyhole.service.lessons import Ahead, Lesson, by_own_order, learn_together
 from keyhole.service.preparation import Preparation
@@ -244,7 +246,7 @@ class LiveRanker:
         try:
             self.learner.update(*self.lesson(lesson.ranked, lesson.relevance))
         except InvalidInput:  # numbers too large to learn from, which a replay refuses as well
-            self.tally.refused += 1
+            self.tally.count_refused(lesson.seq)
             return
         if self.learner.n_alarms > alarms:
             self.tally.count_alarm(lesson.round, lesson.seq)
@@ -364,6 +366,10 @@ class LiveRanker:
             created=created,
             code=CodeReply() if self.preparation is None else self.preparation.reply(),
         )
+
+    def outcome(self, answered: Answered, seq: int) -> Outcome:
+        """Return what became of feedback that is in the log as event ``seq``."""
+        return outcome_of(answered, seq, self.tally.refusals)
 
     def state(self) -> StateReply:
         """Return how far the ranker has come, and the hash of what it knows."""

@@ -134,22 +134,25 @@ def _apprentice(
 
     Where the own list is never shown, the apprentice learns from rounds in which the caller's has
     the same items on top. Where it is shown in a share of rounds, from those alone: they are a fair
-    sample, and rounds in which both agree are not.
+    sample, and rounds in which both agree are not. Items that must not be shown are left out of
+    both lists; an own list that has other items on top for that teaches nothing.
     """
     share, k = live.config.apprentice_share, live.config.k
-    if request.exclude is not None:
-        raise InvalidInput("`exclude` must be left out in mode apprentice: leave it to `baseline`.")
-    baseline = _baseline(request, names)
+    baseline, n_excluded = _without(_baseline(request, names), request, names, live)
     if share > 0.0 and _coin(live.name, impression.round, secret) < share:
+        order, _ = _without(own, request, names, live)
+        if order[:k] != own[:k]:
+            return {"ranking": order, "n_excluded": n_excluded, "teaches": False}
         known = _chances(live, impression)
         chances = known.pop("chances")
         return {
-            "ranking": own,
+            "ranking": order,
+            "n_excluded": n_excluded,
             "chances": None if chances is None else tuple(share * chance for chance in chances),
             **{name: None if one is None else share * one for name, one in known.items()},
         }
     agree = share == 0.0 and set(baseline[:k]) == set(own[:k])
-    return {"ranking": baseline, "own": own, "teaches": agree}
+    return {"ranking": baseline, "n_excluded": n_excluded, "own": own, "teaches": agree}
 
 
 def _chances(live: LiveRanker, impression: Impression) -> dict[str, Any]:
@@ -170,10 +173,12 @@ def _baseline(request: RankRequest, names: tuple[str, ...]) -> tuple[int, ...]:
     if request.baseline is None:
         return tuple(range(len(names)))
     places = {name: index for index, name in enumerate(names)}
-    for name in request.baseline:
+    out = set(request.exclude or ())  # which documents that came with the request lack by now
+    listed = [name for name in request.baseline if name in places or name not in out]
+    for name in listed:
         if name not in places:
             raise InvalidInput(f"`baseline` must name items of the list, got {shown(name)}.")
-    first = [places[name] for name in request.baseline]
+    first = [places[name] for name in listed]
     if len(set(first)) < len(first):
         raise InvalidInput("`baseline` must name every item once.")
     named = set(first)

@@ -1,6 +1,6 @@
 """The event log for people: newest first, page by page, each event in a few words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +17,7 @@ from keyhole.service.events import (
     Ranked,
     Rebased,
     body_of,
+    outcome_of,
 )
 from keyhole.service.store.base import Store
 
@@ -68,15 +69,19 @@ def log_page(
     return found, top + 1 if top > 0 else None
 
 
-def event_row(event: Event, names_of: NamesOf) -> dict[str, Any]:
-    """Return an event as a row of the log."""
+def event_row(event: Event, names_of: NamesOf, refusals: Sequence[int] = ()) -> dict[str, Any]:
+    """Return an event as a row of the log; ``refusals`` could not be learnt from."""
+    body = body_of(event)
+    what = _WHAT[event.kind](body, names_of)
+    if isinstance(body, Answered):
+        what = f"{what}; {LEARNED[outcome_of(body, event.seq, refusals)]}"
     return {
         "seq": event.seq,
         "at": instant(event.at).isoformat(timespec="milliseconds"),
         "time": moment(event.at),
         "kind": event.kind,
         "key": event.key,
-        "what": _WHAT[event.kind](body_of(event), names_of),
+        "what": what,
     }
 
 
@@ -111,8 +116,7 @@ def _rank(body: Ranked, names_of: NamesOf) -> str:
 def _feedback(body: Answered, names_of: NamesOf) -> str:
     seen = ", ".join(f"{number:g}" for number in body.relevance[:_FEW_NAMES])
     more = " …" if len(body.relevance) > _FEW_NAMES else ""
-    said = f"relevance {seen}{more}" if body.status == "observed" else STATUS[body.status]
-    return f"{said}; {LEARNED[body.learned]}"
+    return f"relevance {seen}{more}" if body.status == "observed" else STATUS[body.status]
 
 
 def _expire(body: Expired, names_of: NamesOf) -> str:

@@ -310,6 +310,11 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
 def _apprentice_sentence(apprentice: Row | None) -> str:
     if apprentice is None:
         return ""
+    if apprentice["own"]["value"] is None:
+        return (
+            "Nothing is known yet of the apprentice's own list: no item on its top, or no list of "
+            "its own, was shown and answered."
+        )
     if apprentice["better"]:
         return "The apprentice would do better: the whole interval of the difference speaks for it."
     return "Not decided yet: the interval of the difference holds zero, or speaks for the caller."

@@ -144,7 +144,7 @@ class Dashboard:
             raise NotFound(f"The kind of an event must be one of {', '.join(KINDS)}.")
         before = _number(request.query_params.get("before"))
         found, older = await run_in_threadpool(log_page, self.desk.store, live.name, kind, before)
-        rows = [event_row(event, live.names_of) for event in found]
+        rows = [event_row(event, live.names_of, live.tally.refusals) for event in found]
         if wants_json(request):
             return plain({"ranker": live.name, "kind": kind, "events": rows, "older": older})
         root = root_of(request)

@@ -1,7 +1,7 @@
 """Endpoints about the log: its events, one impression, evaluations of other policies on it."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from tempfile import TemporaryFile
 from typing import IO, Any
 
@@ -48,16 +48,20 @@ async def list_events(call: Call) -> Answer:
     default = _DEFAULT_LIMIT if form == "json" else most
     limit = number(query.get("limit"), "limit", default=default, least=1, most=most)
     desk, ranker = call.service.desk, call.params[0]
-    desk.engine.ranker(ranker)
+    refusals = desk.engine.ranker(ranker).tally.refusals
     headers: Headers = ((b"content-type", FORMATS[form].encode()),)
     if form == "json":
-        page = await asyncio.to_thread(_records, desk.store, ranker, after, limit)
+        page = await asyncio.to_thread(_records, desk.store, ranker, after, limit, refusals)
         more = page[-1]["seq"] if len(page) == limit else None
         return json_answer(EventsReply(page, more))
     if form == "ndjson":
-        page = await asyncio.to_thread(_records, desk.store, ranker, after, min(limit, _PAGE))
-        return Answer(200, headers=headers, pieces=_lines(desk.store, ranker, page, limit))
-    file = await asyncio.to_thread(_table, desk.store, ranker, after, limit)
+        page = await asyncio.to_thread(
+            _records, desk.store, ranker, after, min(limit, _PAGE), refusals
+        )
+        return Answer(
+            200, headers=headers, pieces=_lines(desk.store, ranker, page, limit, refusals)
+        )
+    file = await asyncio.to_thread(_table, desk.store, ranker, after, limit, refusals)
     name = f'attachment; filename="{ranker}.parquet"'.encode()
     headers = (*headers, (b"content-disposition", name))
     return Answer(200, headers=headers, pieces=_content(file))
@@ -80,12 +84,14 @@ def _format(call: Call, given: str | None) -> str:
     )
 
 
-def _records(store: Store, ranker: str, after: int, limit: int) -> list[dict[str, Any]]:
-    return list(event_records(store, ranker, after=after, limit=limit))
+def _records(
+    store: Store, ranker: str, after: int, limit: int, refusals: Sequence[int]
+) -> list[dict[str, Any]]:
+    return list(event_records(store, ranker, after=after, limit=limit, refusals=refusals))
 
 
 async def _lines(
-    store: Store, ranker: str, page: list[dict[str, Any]], limit: int
+    store: Store, ranker: str, page: list[dict[str, Any]], limit: int, refusals: Sequence[int]
 ) -> AsyncGenerator[bytes, None]:
     """Yield the log as lines from its first page on, so that no more than a page is held."""
     while page:
@@ -93,14 +99,14 @@ async def _lines(
         after, limit = page[-1]["seq"], limit - len(page)
         if limit <= 0:
             return
-        page = await asyncio.to_thread(_records, store, ranker, after, min(limit, _PAGE))
+        page = await asyncio.to_thread(_records, store, ranker, after, min(limit, _PAGE), refusals)
 
 
-def _table(store: Store, ranker: str, after: int, limit: int) -> IO[bytes]:
+def _table(store: Store, ranker: str, after: int, limit: int, refusals: Sequence[int]) -> IO[bytes]:
     """Return impressions and their feedback as a Parquet file, a row for each item revealed."""
     file = TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
     try:
-        write_parquet(impressions(store, ranker, after=after, limit=limit), file)
+        write_parquet(impressions(store, ranker, after=after, limit=limit, refusals=refusals), file)
         file.seek(0)
     except BaseException:
         file.close()

@@ -66,17 +66,17 @@ async def put_ranker(call: Call) -> Answer:
 
 async def patch_ranker(call: Call) -> Answer:
     """Change what is named of a ranker."""
-    return await _revise(call, await call.decode(_change))
+    return await _revise(call, decode(_change, await call.body(JSON_TYPES)))
 
 
 async def put_items(call: Call) -> Answer:
     """Change the list of a ranker."""
-    return await _revise(call, await call.decode(_items))
+    return await _revise(call, decode(_items, await call.body(JSON_TYPES)))
 
 
 async def edit_items(call: Call) -> Answer:
     """Add items to the list of a ranker, and remove some."""
-    return await _revise(call, await call.decode(_edit))
+    return await _revise(call, decode(_edit, await call.body(JSON_TYPES)))
 
 
 async def _revise(call: Call, revision: Revision) -> Answer:
