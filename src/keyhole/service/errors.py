@@ -38,6 +38,10 @@ class Preparing(KeyholeError):
     """A ranker whose code is still being compiled."""
 
 
+class NotAllowed(KeyholeError):
+    """Something that a key may not do."""
+
+
 class StoreError(KeyholeError):
     """A log that cannot be written or read."""
 

@@ -41,7 +41,7 @@ NamesOf = Callable[[Ranked], tuple[str, ...]]
 
 
 def log_page(
-    store: Store, ranker: str, kind: str | None, before: int | None
+    store: Store, ranker: str, kind: str | None, before: int | None, after: int = 0
 ) -> tuple[list[Event], int | None]:
     """Return the newest events before a number, and where older ones may be, if any are.
 
@@ -51,11 +51,13 @@ def log_page(
         The kind of event that is wanted; None for all.
     before
         The events returned have a smaller number; None: from the newest on.
+    after
+        And a greater one than this.
     """
     newest = store.last(ranker)
     end = 0 if newest is None else newest.seq
     top = end if before is None else min(before - 1, end)
-    oldest_scanned = max(top - _MOST_SCANNED, 0)
+    oldest_scanned = max(top - _MOST_SCANNED, after)
     found: list[Event] = []
     while top > oldest_scanned:
         start = max(top - _CHUNK, oldest_scanned)
@@ -64,9 +66,9 @@ def log_page(
             if kind is None or event.kind == kind:
                 found.append(event)
                 if len(found) == PAGE_SIZE:
-                    return found, event.seq if event.seq > 1 else None
+                    return found, event.seq if event.seq > after + 1 else None
         top = start
-    return found, top + 1 if top > 0 else None
+    return found, top + 1 if top > after else None
 
 
 def event_row(event: Event, names_of: NamesOf, refusals: Sequence[int] = ()) -> dict[str, Any]:
