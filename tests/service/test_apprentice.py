@@ -83,7 +83,9 @@ def test_lists_of_requests_that_are_never_shown_are_named(share, is_warned):
         reply = rank(engine, items=items, features=[[0.0], [1.0]], baseline=["b"])
         answer(engine, reply.event_id, [1.0])
     assert any("never shown" in each for each in warnings(engine)) == is_warned
-    own = summary(engine.ranker("animals"))["apprentice"]["own"]
+    told = summary(engine.ranker("animals"))
+    assert ranker_page(told)["texts"]["ranking_says"] == "Every query has a best list of its own."
+    own = told["apprentice"]["own"]
     assert (own["value"] is None) == (own["n"] == 0) == is_warned
 
 

@@ -330,7 +330,9 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
             else ""
         ),
         "ranking_says": (
-            "The list shown last is the one it believes best."
+            "Every query has a best list of its own."
+            if summary["items"] is None
+            else "The list shown last is the one it believes best."
             if differs == 0
             else f"{count(differs)} of {count(len(ranking))} positions differ: {_DIFFERS[mode]}."
         ),
