@@ -49,6 +49,8 @@ RANKERS = {
     "apprentice": {"items": ["a", "b"], "mode": "apprentice", "apprentice_share": 0.5, "seed": 1},
 }
 EVENTS = ("first", "second", "third")
+ENDING = ("DELETE /v1/rankers/{ranker}", "POST /v1/rankers/{ranker}/rename")
+"""What is asked of a ranker of its own, which is made anew each time: others must stay."""
 
 
 @schemathesis.serializer("application/x-ndjson")
@@ -158,7 +160,9 @@ def attack(target, n_cases, number=0):
 
 
 def _attack_one(target, operation, mode, n_cases, number):
-    names, events = st.sampled_from([None, *RANKERS]), st.sampled_from([None, *EVENTS])
+    ends = operation.label in ENDING
+    names = st.sampled_from([None, "doomed"] if ends else [None, *RANKERS])
+    events = st.sampled_from([None, *EVENTS])
     n_sent = 0
 
     @seed(number)
@@ -172,6 +176,8 @@ def _attack_one(target, operation, mode, n_cases, number):
     @given(case=operation.as_strategy(generation_mode=mode), name=names, event=events)
     def run(case, name, event):
         nonlocal n_sent
+        if ends:
+            target.send("PUT", "/v1/rankers/doomed", json=RANKERS["animals"]).raise_for_status()
         for parameter, value in (("ranker", name), ("event", event)):
             if value is not None and parameter in (case.path_parameters or {}):
                 case.path_parameters[parameter] = value

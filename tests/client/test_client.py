@@ -168,9 +168,9 @@ def test_a_key_and_names_of_any_characters(connect):
     ],
 )
 def test_feedback(connect, given, sent):
-    client, service = connect((201, {"learned": "pending", "seq": 7}))
+    client, service = connect((201, {"learned": "learned", "seq": 7}))
     result = client.feedback("shop", "e/1", **given)
-    assert (result.learned, result.seq, result.created, result.sent) == ("pending", 7, True, True)
+    assert (result.learned, result.seq, result.created, result.sent) == ("learned", 7, True, True)
     assert service.requests[0].method == "PUT"
     assert service.requests[0].url.raw_path == b"/v1/rankers/shop/events/e%2F1/feedback"
     assert service.bodies == [sent]
@@ -213,7 +213,7 @@ def test_what_can_be_read(connect):
 
 def test_a_batch_has_a_result_for_every_line(connect):
     lines = [
-        {"line": 1, "status": 201, "event_id": "e1", "learned": "pending", "seq": 9},
+        {"line": 1, "status": 201, "event_id": "e1", "learned": "learned", "seq": 9},
         {"line": 2, "status": 404, "event_id": "e2", "type": "urn:x", "detail": "No."},
         {"line": 3, "status": 200, "event_id": "e3", "learned": "late", "seq": 3},
     ]
@@ -221,7 +221,7 @@ def test_a_batch_has_a_result_for_every_line(connect):
     client, service = connect((200, body))
     results = client.feedback_batch("shop", [("e1", 1), ("e2", [0, 1]), ("e3", "none")])
     assert [(each.status, each.learned) for each in results] == [
-        (201, "pending"), (404, None), (200, "late"),
+        (201, "learned"), (404, None), (200, "late"),
     ]  # fmt: skip
     assert results[1].detail == "No."
     (request,) = service.requests

@@ -86,7 +86,7 @@ def test_the_page_works_as_it_stands(place):
     everything = "\n".join(answers)
     assert '"status":422' in answers[4]
     assert '"verdict":{"measure":"NDCG"' in everything
-    assert "pending" in answers[5]
+    assert "learned" in answers[5]
     assert "['a', 'b']" in answers[6]
     assert "told everything" in answers[7]
     let_in, kept_out = re.findall(r'"event_id"|"status":401', answers[-1])

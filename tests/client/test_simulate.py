@@ -94,7 +94,7 @@ def test_late_and_lost_feedback_leads_to_the_library_s_own_lists(service_url):
     by_hand = play_by_hand(spec, crowd)
     assert [seen.scores[round] for round in range(ROUNDS)] == by_hand
     assert 0.1 * ROUNDS < seen.n_lost < 0.3 * ROUNDS
-    assert seen.n_lost + seen.learned["pending"] == ROUNDS
+    assert seen.n_lost + seen.learned["learned"] == ROUNDS
 
 
 def test_prompt_feedback_reaches_the_regret_of_play(service_url):

@@ -25,7 +25,7 @@ from keyhole.service.keys import new_key
 from keyhole.service.store import open_store
 from tests.lab.effects import BASES, ECHOES, EFFECTS, KEPT, WITHOUT
 from tests.lab.effects_files import write_texts
-from tests.service.make_first import FIXTURES
+from tests.service.make_first import copy_first
 
 pytestmark = pytest.mark.interpreted
 
@@ -62,7 +62,7 @@ def inputs(tmp_path_factory):
     (folder / "sound.json").write_text(json.dumps(proof))
     other = classify("NDCG", 3, 3).certificate()
     (folder / "forged.json").write_text(json.dumps(other))
-    (folder / "service.db").write_bytes((FIXTURES / "first.db").read_bytes())
+    copy_first(folder / "service.db")
     for name, scope in (("one", "rank"), ("other", "read")):
         with open_store(folder / f"{name}.db") as store:
             store.add_key(new_key([scope], ["shop"])[1])

@@ -14,7 +14,7 @@ from keyhole.offline.lists import revealed
 from keyhole.service.store import open_store
 from keyhole.service.store.export import event_records, impressions, write_ndjson, write_parquet
 from tests.lab.running import run, said
-from tests.service.make_first import FIXTURES
+from tests.service.make_first import copy_first
 
 N_ROWS, N_ITEMS = 1500, 4
 
@@ -176,7 +176,7 @@ def test_chances_of_explored_lists_alone_are_refused(tmp_path):
 
 
 def test_both_exports_of_the_service_are_the_same_log(tmp_path):
-    (tmp_path / "first.db").write_bytes((FIXTURES / "first.db").read_bytes())
+    copy_first(tmp_path / "first.db")
     with open_store(tmp_path / "first.db", read_only=True) as store:
         for ranker in ("shop", "news"):
             with (tmp_path / f"{ranker}.parquet").open("wb") as file:

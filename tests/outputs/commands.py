@@ -23,7 +23,7 @@ from tests.lab.test_own_files import FILES as OWN
 from tests.outputs.drawn import kept_figures, shown_by
 from tests.outputs.inputs import read_json, write_all
 from tests.outputs.leaves import Output, rows_of
-from tests.service.make_first import FIXTURES
+from tests.service.make_first import copy_first
 
 VERSION = {"version": keyhole.__version__}
 STUDY = """
@@ -265,7 +265,7 @@ def looking_after(folder: Path) -> Iterator[Output]:
         yield Output("keyhole doctor --json", told("doctor"))
     yield Output("keyhole warm --json", told("warm", "random", "--jobs", 1))
     log = folder / "service.db"
-    log.write_bytes((FIXTURES / "first.db").read_bytes())
+    copy_first(log)
     yield Output("keyhole db check --json", told("db", "check", log))
     for more in ([], ["--expires-days", 3]):
         run("keys", "create", "--scope", "rank", "--ranker", "news", "--db", log, *more)

@@ -211,6 +211,30 @@ def follow(heard: Heard) -> None:
     heard.outputs.append(Output("GET /v1/rankers/{ranker}/stream", told))
 
 
+CHANGED = {
+    "changing": {**ONLINE, "items": ANIMALS, "apprentice_share": 0.5},
+    "changing-lists": {name: each for name, each in LISTS.items() if each is not None},
+}
+
+
+def change(heard: Heard) -> None:
+    """Change rankers in all ways, once each has shown a list."""
+    path = "/v1/rankers/{ranker}"
+    for named, asked in CHANGED.items():
+        heard.service.ask("PUT", path.format(ranker=named), json=asked).raise_for_status()
+        shown = {"items": [{"id": "x"}], "features": [[0.5, 0.25]]} if "lists" in named else {}
+        heard.service.rank(named, **shown).raise_for_status()
+        heard.ask("PATCH", path, names={"ranker": named}, json={"wait_seconds": 45.0})
+    fixed = {"ranker": "changing"}
+    heard.ask("PUT", f"{path}/items", names=fixed, json={"items": ANIMALS[:3]})
+    heard.ask("POST", f"{path}/items", names=fixed, json={"add": ["eel"], "remove": ["ant"]})
+    for named in CHANGED:
+        told = heard.ask(
+            "POST", f"{path}/rename", names={"ranker": named}, json={"to": f"{named}-again"}
+        )
+        heard.ask("POST", f"{path}/reset", names={"ranker": told["name"]})
+
+
 def keys(heard: Heard) -> None:
     """Make keys, after which nothing can be asked without one."""
     asked = {"scopes": ["admin", "read"], "rankers": ["*"]}
@@ -238,5 +262,6 @@ def of_service() -> Iterator[Output]:
         evaluate(heard)
         read(heard)
         follow(heard)
+        change(heard)
         keys(heard)
         yield from heard.outputs

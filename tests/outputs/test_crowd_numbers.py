@@ -79,7 +79,7 @@ def test_a_crowd_is_judged_by_what_was_shown(measure, k, seed, grades, url, tmp_
     tops = [liked[t][order[:k]].mean() for t, order in enumerate(lists)]
     assert told["mean_relevance"] == pytest.approx(np.mean(tops), rel=1e-12)
     n_lost = sum(fates(seed, rounds, 0.2))
-    assert told["feedback"] == {"lost": n_lost, "pending": len(answers)}
+    assert told["feedback"] == {"lost": n_lost, "learned": len(answers)}
     assert n_lost + len(answers) == rounds
     assert 0.0 < told["seconds"] < took
     assert told["rounds_per_second"] == pytest.approx(rounds / told["seconds"], rel=1e-12)

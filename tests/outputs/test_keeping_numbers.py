@@ -16,7 +16,7 @@ from keyhole.checks.base import a_relabelling
 from keyhole.cli import doctor, warm
 from tests.lab.running import run
 from tests.lab.test_own_files import FILES
-from tests.service.make_first import FIXTURES
+from tests.service.make_first import copy_first
 from tests.unit.references import RANKER, dcg, descending, units
 
 pytestmark = pytest.mark.interpreted
@@ -31,7 +31,7 @@ def told(*arguments, code=0):
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "log.db"
-    path.write_bytes((FIXTURES / "first.db").read_bytes())
+    copy_first(path)
     return path
 
 

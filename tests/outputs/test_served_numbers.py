@@ -7,7 +7,7 @@ import pytest
 
 from keyhole.monitoring import classify
 from tests.outputs.observability import class_of, game_of
-from tests.outputs.served import APPRENTICE, HOPELESS, LISTS, ONLINE, of_service
+from tests.outputs.served import APPRENTICE, CHANGED, HOPELESS, LISTS, ONLINE, of_service
 from tests.outputs.test_oracle_numbers import RATE, check_advice
 
 pytestmark = pytest.mark.interpreted
@@ -159,6 +159,37 @@ def test_keys_end_as_many_days_after_they_were_made(told, outputs):
     for key in (lasting, ending):
         row = listed[key["prefix"]]
         assert (row["created_at"], row["expires_at"]) == (key["created_at"], key["expires_at"])
+        assert key["last_used_at"] is None
+    assert listed[ending["prefix"]]["last_used_at"] is None
+    assert before - 1 <= (listed[lasting["prefix"]]["last_used_at"] or before) <= after
+
+
+def test_rankers_that_are_changed_tell_how_they_are(told):
+    """Each has shown a list, then waits shorter, has other items, another name, and begins anew."""
+    path, where = "PATCH /v1/rankers/{ranker}", "/v1/rankers/{ranker}"
+    fixed, lists = CHANGED["changing"], CHANGED["changing-lists"]
+    steps = [
+        (told.all(path)[0], {**fixed, "wait_seconds": 45.0}, (3, 3, 1, 1)),
+        (told.all(path)[1], {**lists, "wait_seconds": 45.0}, (3, 3, 1, 1)),
+    ]
+    for method, seq, items in (
+        ("PUT", 4, ["ant", "bee", "cat"]),
+        ("POST", 5, ["bee", "cat", "eel"]),
+    ):
+        asked = {**fixed, "wait_seconds": 45.0, "items": items}
+        steps.append((told(f"{method} {where}/items"), asked, (seq, seq, 1, 1)))
+    last = [steps[3][1], steps[1][1]]
+    for after, numbers in (("rename", (1, 2, 1, 0)), ("reset", (3, 3, 0, 0))):
+        replies = told.all(f"POST {where}/{after}")
+        steps += [(reply, asked, numbers) for reply, asked in zip(replies, last, strict=True)]
+    for reply, asked, numbers in steps:
+        assert {name: reply["request"].get(name) for name in asked} == asked
+        assert (reply["version"], reply["seq"], reply["round"], reply["waiting"]) == numbers
+        assert reply["code"]["seconds"] == 0.0
+        spec = {**asked["settings"], "seed": asked["seed"], **asked.get("spec", {})}
+        if "items" in asked:
+            spec |= {"items": asked["items"], "n_items": len(asked["items"]), "k": asked["k"]}
+        assert {name: reply["spec"][name] for name in spec} == spec
 
 
 def test_forms_begin_as_the_interface_does(told):

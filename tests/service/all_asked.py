@@ -77,11 +77,6 @@ def ask_all(service, kind):
         changed = {**asked, "mode": mode, "missing": 0.0}
         assert service.ask("PUT", f"/v1/rankers/{kind}", json=changed).status_code == 200
         for body in lists(kind, asked["k"]):
-            body = {
-                name: each
-                for name, each in body.items()
-                if mode != "apprentice" or name != "exclude"
-            }
             shown = [service.rank(kind, **body).json() for _ in range(4)]
             said = {"relevance": [1.0] * shown[0]["k"]}
             service.feedback(shown[0]["event_id"], kind, **said)

@@ -26,6 +26,13 @@ FIXTURES = Path(__file__).parent / "fixtures"
 LIKED = {"tea", "x"}
 
 
+def copy_first(path: Path) -> None:
+    """Copy the log of the first form, and bring it to the form of now, as serving it does."""
+    path.write_bytes((FIXTURES / "first.db").read_bytes())
+    open_store(path).close()
+    path.with_name(path.name + ".lock").unlink()
+
+
 def serve_items(engine: Engine, n_rounds: int) -> None:
     """Let a fixed list live through all that can happen to one."""
     items = ["coffee", "tea", "milk", "<b>cocoa</b>"]

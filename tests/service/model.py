@@ -63,7 +63,7 @@ class Model:
         elif status == "not_shown":
             shown.learned = "unused"
         else:
-            shown.learned = "pending"
+            shown.learned = "learned"
             self.learner.update(shown.impression, list(said[1]))
         shown.state = "answered" if shown.state == "waiting" else shown.state
         return shown.learned

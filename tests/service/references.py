@@ -138,8 +138,8 @@ class History:
         one.fate = "answered"
         self.in_time.append(one)
         self.then.append(self.config.catalogue or ())
-        one.learned = "pending" if one.teaches and one.was_seen else "unused"
-        if one.learned == "pending":
+        one.learned = "learned" if one.teaches and one.was_seen else "unused"
+        if one.learned == "learned":
             self._learn(one, one.by_name, event.seq)
 
     def _activate(self, event: Event, _: Any) -> None:

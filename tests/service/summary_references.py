@@ -21,9 +21,9 @@ def mean(values: list[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def around(value: float, variance: float) -> dict[str, Any]:
+def around(value: float | None, variance: float) -> dict[str, Any]:
     """Return a value with the interval of a normal one."""
-    if variance == math.inf:
+    if value is None or variance == math.inf:
         return {"value": value, "low": None, "high": None}
     reach = 1.96 * math.sqrt(variance)
     return {"value": value, "low": value - reach, "high": value + reach}
@@ -108,7 +108,11 @@ def items_of(history: History) -> list[dict[str, Any]]:
         value, low, high = mean(values), None, None
         if value is not None:
             variance = cautious_variance(values, grade)
-            if beliefs is not None:
+            seen = [one for one in history.in_time if one.was_seen and name in one.by_name]
+            n_taught = sum(one.learned == "learned" for one in seen)
+            if config.mode == "apprentice" or 2 * n_taught < len(seen):
+                pass  # what it learnt from is not what is told of the item
+            elif beliefs is not None:
                 value = grade * float(beliefs[0][place])
                 variance = grade**2 * float(beliefs[1][place]) ** 2
             reach = 1.96 * math.sqrt(variance)
@@ -196,13 +200,14 @@ def apprentice_of(history: History) -> dict[str, Any]:
     was_baseline = [one.ranked.mode == "apprentice" and one.ranked.own is not None for one in told]
     baseline = scores_of([one for one, was in zip(told, was_baseline, strict=True) if was])
     best = [revealed_of(history, str(name)) for name in history.alone.best()[:k]]
-    own = sum(mean(values) or 0.0 for values in best) / k
     n_own = min(len(values) for values in best)
-    variance = math.inf
+    own, variance = None, math.inf
     if n_own:
+        own = sum(math.fsum(values) / len(values) for values in best) / k
         variance = sum(cautious_variance(values, history.grade) for values in best) / k**2
-    spread, value = variance_of_mean(baseline), mean(baseline) or 0.0
-    difference = around(own - value, variance + spread)
+    spread, value = variance_of_mean(baseline), mean(baseline)
+    apart = None if own is None or value is None else own - value
+    difference = around(apart, variance + spread)
     return {
         "baseline": {**around(value, spread), "n": len(baseline)},
         "own": {**around(own, variance), "n": n_own},

@@ -15,7 +15,7 @@ from keyhole.cli.db import _service
 from keyhole.service.store import open_store
 from keyhole.service.store.checking import check_log
 from tests.service.chains import more
-from tests.service.make_first import FIXTURES
+from tests.service.make_first import FIXTURES, copy_first
 
 
 def run(*arguments, code=0):
@@ -28,7 +28,7 @@ def run(*arguments, code=0):
 @pytest.fixture
 def log(tmp_path):
     path = tmp_path / "log.db"
-    path.write_bytes((FIXTURES / "first.db").read_bytes())
+    copy_first(path)
     return path
 
 

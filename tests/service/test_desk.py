@@ -226,7 +226,7 @@ def test_a_restart_waits_anew_whatever_the_wall_says(monkeypatch):
         await asyncio.sleep(0.6)
         return (await desk.submit(liked(event_id))).learned
 
-    assert run(go_on, store, clock=clock) == "pending"
+    assert run(go_on, store, clock=clock) == "learned"
 
 
 def test_no_more_lists_wait_than_there_is_room_for():

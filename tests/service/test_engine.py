@@ -48,7 +48,7 @@ def test_a_ranker_learns_as_the_library_does():
         assert reply.ranking == shown.items
         assert reply.policy.p_marginal == shown.propensity
         relevance = float(reply.ranking[0] == "cat")
-        assert answer(engine, reply.event_id, [relevance]).learned == "pending"
+        assert answer(engine, reply.event_id, [relevance]).learned == "learned"
         alone.update(shown, relevance)
         assert engine.ranker("animals").round == round + 1
     for name, array in alone.state._asdict().items():
@@ -248,7 +248,7 @@ def test_items_come_and_go_by_name():
     configure(engine, items=["dog", "eel", "ant"])
     assert sorted(rank(engine).ranking) == ["ant", "dog", "eel"]
     assert engine.ranker("animals").learner.best()[0] == "dog"
-    assert answer(engine, early.event_id, [1.0]).learned == "pending"  # shown before the change
+    assert answer(engine, early.event_id, [1.0]).learned == "learned"  # shown before the change
     with pytest.raises(InvalidInput):
         configure(engine, items=["ant", "ant", "bee"])
     again = Engine(engine.store)
@@ -289,7 +289,7 @@ def test_what_feedback_cannot_teach_is_told_at_the_door():
     reply = configure(engine, "hopeless", measure="NDCG", accept_linear_regret=True)
     assert reply.verdict["class"] == "hopeless"
     shown = rank(engine, "hopeless")
-    assert answer(engine, shown.event_id, [1.0], name="hopeless").learned == "pending"
+    assert answer(engine, shown.event_id, [1.0], name="hopeless").learned == "learned"
     assert "certificate" not in reply.verdict
 
 
@@ -320,7 +320,7 @@ def test_an_apprentice_shows_the_callers_list():
         shown = rank(engine, baseline=turned)
         assert shown.ranking == turned
         learned.add(answer(engine, shown.event_id, [float(turned[0] == "bee")]).learned)
-    assert learned == {"pending", "unused"}
+    assert learned == {"learned", "unused"}
     assert rank(engine).ranking == ANIMALS
     assert rank(engine, baseline=["dog"]).ranking == ["dog", "ant", "bee", "cat"]
     for wrong in (["eel"], ["ant", "ant"]):
@@ -458,7 +458,7 @@ def test_items_are_excluded():
         assert sorted(shown.ranking) == ["ant", "dog"]
         event = ranked_of(engine, shown)
         learned = answer(engine, shown.event_id, [1.0, 0.0]).learned
-        assert learned == ("pending" if event.teaches else "unused")
+        assert learned == ("learned" if event.teaches else "unused")
     with pytest.raises(InvalidInput, match="at least k=2"):
         rank(engine, exclude=["ant", "bee", "cat"])
     with pytest.raises(InvalidInput, match="`exclude` must name items"):
@@ -564,3 +564,54 @@ def test_feedback_that_the_ranker_cannot_learn_from_is_refused_before_there_is_a
     replayed = Engine(engine.store).rankers["r"].learner.state_dict()
     for name, array in engine.rankers["r"].learner.state_dict().items():
         assert (replayed[name] == array).all()
+
+
+# --------------------------------------------------------------------------- what became of it
+
+
+def test_a_list_says_what_becomes_of_it_and_then_what_did():
+    from keyhole.service.summary import event_page
+
+    engine = engine_of()
+    live = engine.ranker("animals")
+
+    def told(event_id):
+        page = event_page(live, event_id)
+        return page["outcome"], (page["feedback"] or {}).get("learned"), page["why"][-1]
+
+    shown = rank(engine)
+    assert told(shown.event_id) == ("waiting", None, "Feedback is awaited.")
+    said = answer(engine, shown.event_id, [1.0]).learned
+    assert said == answer(engine, shown.event_id, [1.0]).learned == "learned"  # and when repeated
+    assert told(shown.event_id)[:2] == ("learned", "learned")
+    unseen = rank(engine)
+    assert answer(engine, unseen.event_id, status="not_shown").learned == "unused"
+    assert told(unseen.event_id)[:2] == ("unused", "unused")
+    later = rank(engine, deferred=True)
+    assert told(later.event_id)[0] == "deferred"
+    lost = rank(engine)
+    engine.execute(Expire("animals", (live.seq_of[lost.event_id],)))
+    assert told(lost.event_id)[:2] == ("expired", None)
+    assert answer(engine, lost.event_id, [1.0]).learned == "late"
+    assert told(lost.event_id)[:2] == ("late", "late")
+
+
+def test_feedback_that_is_refused_says_so_for_good():
+    from keyhole.service.dashboard.log import event_row
+    from keyhole.service.store.export import event_records
+    from keyhole.service.summary import event_page
+
+    engine = engine_of()
+    configure(engine, "queries", n_features=2, ranker="contextual-rtopk")
+    first = documents(engine, ["a", "b"], [[1.0, 1.0], [1.0, -1.0]])
+    assert answer(engine, first.event_id, [1.0], name="queries").learned == "learned"
+    huge = documents(engine, ["a", "b"], [[1e300, 1.0], [1.0, -1e300]])
+    assert answer(engine, huge.event_id, [1.0], name="queries").learned == "refused"
+    for each in (engine, Engine(engine.store)):
+        live = each.ranker("queries")
+        assert event_page(live, huge.event_id)["outcome"] == "refused"
+        assert answer(each, huge.event_id, [1.0], name="queries").learned == "refused"
+        refusals = live.tally.refusals
+        records = list(event_records(each.store, "queries", refusals=refusals))
+        assert records[-1]["learned"] == "refused"
+        assert "refused" in event_row(each.store.last("queries"), live.names_of, refusals)["what"]

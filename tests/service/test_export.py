@@ -17,14 +17,14 @@ from keyhole.service.store.export import (
     write_ndjson,
     write_parquet,
 )
-from tests.service.make_first import FIXTURES
+from tests.service.make_first import copy_first
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     # A copy: reading a log in WAL mode leaves files beside it.
     path = tmp_path_factory.mktemp("export") / "first.db"
-    path.write_bytes((FIXTURES / "first.db").read_bytes())
+    copy_first(path)
     with open_store(path, read_only=True) as opened:
         yield opened
 
@@ -93,7 +93,7 @@ def test_impressions_have_a_row_for_each_item_that_was_asked_about(store):
             assert row["reward"] == body_of(said).relevance[position]
             assert row["feedback_seq"] == said.seq
     assert set(frame["status"].unique()) == {None, "observed", "none", "not_shown"}
-    assert set(frame["learned"].unique()) == {None, "pending", "late", "unused"}
+    assert set(frame["learned"].unique()) == {None, "learned", "late", "unused"}
 
 
 def test_contexts_are_those_of_the_items_shown(store):

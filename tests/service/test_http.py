@@ -68,7 +68,7 @@ def test_a_list_is_shown_and_learnt_from(service):
     assert sorted(list_["ranking"]) == ["ant", "bee", "cat", "dog"]
     first, again = service.feedback(list_["event_id"]), service.feedback(list_["event_id"])
     assert (first.status_code, again.status_code) == (201, 200)
-    assert first.json() == {"learned": "pending", "seq": before["seq"] + 2, "created": True}
+    assert first.json() == {"learned": "learned", "seq": before["seq"] + 2, "created": True}
     other = service.feedback(list_["event_id"], relevance=[0])
     assert "the first one counts" in problem(other, 409, "conflict")["detail"]
     after = service.ask("GET", "/v1/rankers/animals/state").json()
@@ -122,7 +122,7 @@ def test_a_batch_has_a_status_per_line(service):
     told = [json.loads(line) for line in answer.text.splitlines()]
     assert [each["status"] for each in told] == [201, 201, 200, 404, 422, 422, 400, 400]
     assert [each["line"] for each in told] == [1, 3, 5, 7, 9, 11, 12, 13]
-    assert told[0]["learned"] == "pending"
+    assert told[0]["learned"] == "learned"
     assert told[5]["detail"].endswith("missing required field `event_id`.")
     most = b'{"event_id":"x"}\n' * 1_000
     assert service.ask("POST", path, content=most, headers=NDJSON).status_code == 200
@@ -193,9 +193,9 @@ def test_what_cannot_be_found_is_not_found(service):
         ("GET", "/v1/rankers/animals/"), ("GET", "/v1/rankers/%ff"), ("DELETE", "/v1/keys/none"),
     ]:  # fmt: skip
         problem(service.ask(method, path), 404, "not-found")
-    wrong = service.ask("DELETE", "/v1/rankers/animals")
+    wrong = service.ask("POST", "/v1/rankers/animals")
     problem(wrong, 405, "wrong-method")
-    assert wrong.headers["allow"] == "GET, HEAD, PUT"
+    assert wrong.headers["allow"] == "DELETE, GET, HEAD, PATCH, PUT"
 
 
 def test_the_library_teaches_over_http(service):

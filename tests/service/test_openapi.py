@@ -13,6 +13,9 @@ from keyhole.service.http.problems import TABLE
 
 PROMISED = [
     "GET /v1/rankers", "PUT /v1/rankers/{ranker}", "GET /v1/rankers/{ranker}",
+    "PATCH /v1/rankers/{ranker}", "DELETE /v1/rankers/{ranker}",
+    "PUT /v1/rankers/{ranker}/items", "POST /v1/rankers/{ranker}/items",
+    "POST /v1/rankers/{ranker}/reset", "POST /v1/rankers/{ranker}/rename",
     "POST /v1/rankers/{ranker}/rank", "PUT /v1/rankers/{ranker}/events/{event}/feedback",
     "POST /v1/rankers/{ranker}/events/{event}/activate",
     "POST /v1/rankers/{ranker}/feedback-batch", "GET /v1/rankers/{ranker}/events",

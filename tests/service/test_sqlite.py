@@ -101,7 +101,7 @@ def test_a_newer_form_is_refused_and_left_alone(path):
     change(path, f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     content = path.read_bytes()
     for read_only in (False, True):
-        with pytest.raises(StoreNewer, match="at most, got 2: a newer Keyhole has written it"):
+        with pytest.raises(StoreNewer, match=r"at most, got \d+: a newer Keyhole has written it"):
             SqliteStore(path, read_only=read_only)
     assert path.read_bytes() == content
     change(path, f"PRAGMA user_version = {len(MIGRATIONS)}")
@@ -146,7 +146,7 @@ def test_a_power_cut_amid_a_new_form_leaves_the_old_or_the_new(path):
             with SqliteStore(folder / "log.db", _synchronous="OFF", _migrations=NEXT_FORM) as store:
                 assert check_log(store) == {"shop": 30}
                 assert list(store.events("shop")) == events
-    assert set(versions) == {1, 2}
+    assert set(versions) == {len(MIGRATIONS), len(NEXT_FORM)}
 
 
 # ----------------------------------------------------------------------------- damage

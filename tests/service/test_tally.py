@@ -256,7 +256,7 @@ def test_an_apprentice_learns_of_each_item_what_was_revealed_of_it():
     own = alone.rank(round=0)
     first, second = own.items[:2]
     reply = rank(engine, baseline=[str(second), str(first)])
-    assert answer(engine, reply.event_id, [1.0, 0.0]).learned == "pending"
+    assert answer(engine, reply.event_id, [1.0, 0.0]).learned == "learned"
     alone.update(own, [0.0, 1.0])
     for name, array in alone.state._asdict().items():
         assert (getattr(live.learner.state, name) == array).all(), name

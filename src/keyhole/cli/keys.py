@@ -46,13 +46,14 @@ def create_command(
         list[str], typer.Option(help="A ranker it may see, or * for all; repeatable.")
     ],
     db: Db = _DEFAULT_DB,
+    name: Annotated[str, typer.Option(help="What you call it, for lists and the log.")] = "",
     expires_days: Annotated[
         int | None, typer.Option(help="Days after which it no longer works.")
     ] = None,
 ) -> None:
     """Create a key, and print it: this once, as only its hash is kept."""
     with one_sentence():
-        text, key = _service("keys").new_key(scope, ranker, expires_days=expires_days)
+        text, key = _service("keys").new_key(scope, ranker, name=name, expires_days=expires_days)
         with _open(db) as store:
             store.add_key(key)
         say(text)
@@ -60,7 +61,7 @@ def create_command(
 
 @keys_app.command("list")
 def list_command(db: Db = _DEFAULT_DB, as_json: Json = False) -> None:
-    """List the keys: what they may do, never the keys themselves."""
+    """List the keys: what they may do and when they were last used, never the keys themselves."""
     with one_sentence():
         with _open(db) as store:
             keys = store.keys()
@@ -70,14 +71,17 @@ def list_command(db: Db = _DEFAULT_DB, as_json: Json = False) -> None:
         rows = [
             (
                 key.prefix,
+                escape(key.name) or "-",
                 ", ".join(key.scopes),
                 escape(", ".join(key.rankers)),
                 _date(key.created_at),
-                "never" if key.expires_at is None else _date(key.expires_at),
+                _date(key.expires_at),
+                _time(key.used_at),
             )
             for key in keys
         ]
-        show_table("Access keys", ("prefix", "scopes", "rankers", "created", "expires"), rows)
+        columns = ("prefix", "name", "scopes", "rankers", "created", "expires", "last used")
+        show_table("Access keys", columns, rows)
 
 
 @keys_app.command("remove")
@@ -101,8 +105,17 @@ def _record(key: "Key") -> dict[str, object]:
         "rankers": list(key.rankers),
         "created_at": key.created_at,
         "expires_at": key.expires_at,
+        "name": key.name,
+        "last_used_at": key.used_at,
     }
 
 
-def _date(milliseconds: int) -> str:
-    return f"{datetime.fromtimestamp(milliseconds / 1000.0, UTC):%Y-%m-%d}"
+def _date(milliseconds: int | None) -> str:
+    return _time(milliseconds)[:10]
+
+
+def _time(milliseconds: int | None) -> str:
+    """Return a time to the minute: more is not known of the last use of a key."""
+    if milliseconds is None:
+        return "never"
+    return f"{datetime.fromtimestamp(milliseconds / 1000.0, UTC):%Y-%m-%d %H:%M}"

@@ -92,8 +92,10 @@ class Client:
     key
         An access key, where the service asks for one.
     timeout
-        Seconds after which a request is given up; one that creates a ranker, about which an oracle
-        may have to be asked, after two minutes.
+        Seconds after which a request for a list is given up, as somebody waits for it. Nobody looks
+        on while feedback is given or a log is read: that may take 30 seconds, or ``timeout`` if it
+        is longer; a batch of feedback, which may have to wait for compiled code, and changes of
+        rankers, about which an oracle may have to be asked, may take two minutes.
     retries
         How often a request is made again while nobody answers or the service is busy, with pauses
         that double, and no earlier than it asks for.
@@ -121,6 +123,12 @@ class Client:
         self._http = httpx.Client(transport=transport, **_settings(url, key, timeout))
 
     put_ranker = _waiting(Core.put_ranker)
+    change_ranker = _waiting(Core.change_ranker)
+    set_items = _waiting(Core.set_items)
+    edit_items = _waiting(Core.edit_items)
+    reset_ranker = _waiting(Core.reset_ranker)
+    rename_ranker = _waiting(Core.rename_ranker)
+    delete_ranker = _waiting(Core.delete_ranker)
     rank = _waiting(Core.rank)
     feedback = _waiting(Core.feedback)
     feedback_batch = _waiting(Core.feedback_batch)
@@ -187,6 +195,12 @@ class AsyncClient:
         self._http = httpx.AsyncClient(transport=transport, **_settings(url, key, timeout))
 
     put_ranker = _awaiting(Core.put_ranker)
+    change_ranker = _awaiting(Core.change_ranker)
+    set_items = _awaiting(Core.set_items)
+    edit_items = _awaiting(Core.edit_items)
+    reset_ranker = _awaiting(Core.reset_ranker)
+    rename_ranker = _awaiting(Core.rename_ranker)
+    delete_ranker = _awaiting(Core.delete_ranker)
     rank = _awaiting(Core.rank)
     feedback = _awaiting(Core.feedback)
     feedback_batch = _awaiting(Core.feedback_batch)

@@ -35,6 +35,10 @@ MOST_LINES = 1_000
 """Lines of feedback that the service takes at once."""
 _PAGE = 1_000
 _POLL_SECONDS = 0.2
+_UNHURRIED_SECONDS = 30.0
+"""How long an answer may take that nobody who looks at a page waits for: all but that to a rank."""
+_BATCH_SECONDS = 120.0
+"""The same for a batch of feedback, of which the first may wait for compiled code."""
 _JUDGING_SECONDS = 120.0
 """How long it may take to be told whether a measure can be learnt."""
 READY_SECONDS = 120.0
@@ -51,6 +55,8 @@ class Core:
 
     def _ask(self, call: Call, retries: int | None = None) -> Talk[Answer]:
         """Make a call, and remember whether the service is there."""
+        if not call.seconds and not call.path.endswith("/rank"):
+            call = call._replace(seconds=_UNHURRIED_SECONDS)
         try:
             answer = yield from ask(call, self._retries if retries is None else retries)
         except ServiceError as error:
@@ -81,7 +87,10 @@ class Core:
         if_match: int | None = None,
         ready_within: float = READY_SECONDS,
     ) -> Talk[RankerInfo]:
-        """Create a ranker, or change it: everything that is not given has its default.
+        """Create a ranker, or say anew what one is; :meth:`change_ranker` changes what it names.
+
+        Everything that is not given has its default; a ranker that is there and would lose a
+        setting by that is left as it is (:class:`~keyhole.client.Conflict`).
 
         The service has to compile the code of the first ranker of its kind, which takes seconds;
         this waits for it.
@@ -120,10 +129,9 @@ class Core:
             "apprentice_share": apprentice_share, "simulation": simulation,
             "accept_linear_regret": accept_linear_regret, "seed": seed,
         }  # fmt: skip
-        headers = {} if if_match is None else {"If-Match": f'"{if_match}"'}
         path = path_of("rankers", name)
         answer = yield from self._ask(
-            Call("PUT", path, body_of(fields), headers, seconds=_JUDGING_SECONDS)
+            Call("PUT", path, body_of(fields), _match(if_match), seconds=_JUDGING_SECONDS)
         )
         info = read(answer, RankerInfo)
         waited = 0.0
@@ -147,6 +155,64 @@ class Core:
                 status=answer.status,
             )
         return info
+
+    def change_ranker(
+        self, name: str, /, *, if_match: int | None = None, **changes: Any
+    ) -> Talk[RankerInfo]:
+        """Change what is named of a ranker, and nothing else.
+
+        Parameters
+        ----------
+        if_match
+            The version that was read: a ranker that has changed since is left as it is.
+        changes
+            Any of ``items``, ``mode``, ``wait_seconds``, ``missing`` (None: rounds without feedback
+            teach nothing), ``apprentice_share``, ``simulation`` and ``accept_linear_regret``.
+        """
+        if isinstance(changes.get("items"), Sequence):
+            changes["items"] = names_of(changes["items"], "items")
+        return self._change(
+            "PATCH", path_of("rankers", name), body_of(changes, none=True), if_match
+        )
+
+    def set_items(
+        self, name: str, items: Sequence[str], *, if_match: int | None = None
+    ) -> Talk[RankerInfo]:
+        """Change the list of a ranker, and nothing else."""
+        body = body_of({"items": names_of(items, "items")})
+        return self._change("PUT", path_of("rankers", name, "items"), body, if_match)
+
+    def edit_items(
+        self,
+        name: str,
+        *,
+        add: Sequence[str] = (),
+        remove: Sequence[str] = (),
+        if_match: int | None = None,
+    ) -> Talk[RankerInfo]:
+        """Add items to the end of a ranker's list, and remove some; what is so already stays so."""
+        body = body_of({"add": names_of(add, "add"), "remove": names_of(remove, "remove")})
+        return self._change("POST", path_of("rankers", name, "items"), body, if_match)
+
+    def reset_ranker(self, name: str, *, if_match: int | None = None) -> Talk[RankerInfo]:
+        """Let a ranker forget all that it has learnt; its log goes on."""
+        return self._change("POST", path_of("rankers", name, "reset"), b"", if_match)
+
+    def rename_ranker(self, name: str, to: str, *, if_match: int | None = None) -> Talk[RankerInfo]:
+        """Let a ranker go on under another name; what waits for feedback is given up."""
+        body = body_of({"to": to})
+        return self._change("POST", path_of("rankers", name, "rename"), body, if_match)
+
+    def delete_ranker(self, name: str, *, if_match: int | None = None) -> Talk[None]:
+        """Delete a ranker; its log stays."""
+        yield from self._ask(Call("DELETE", path_of("rankers", name), headers=_match(if_match)))
+
+    def _change(
+        self, method: str, path: str, body: bytes, if_match: int | None
+    ) -> Talk[RankerInfo]:
+        call = Call(method, path, body, _match(if_match), seconds=_JUDGING_SECONDS)
+        answer = yield from self._ask(call)
+        return read(answer, RankerInfo)
 
     def rank(
         self,
@@ -264,6 +330,7 @@ class Core:
                 path_of("rankers", ranker, "feedback-batch"),
                 b"\n".join(sent) + b"\n",
                 {"Content-Type": "application/x-ndjson"},
+                seconds=_BATCH_SECONDS,
             )
         )
         rows = [row for row in answer.body.splitlines() if row.strip()]
@@ -337,3 +404,7 @@ class Core:
         if told.problem is not None:
             raise error_from(told.problem, int(told.problem.get("status", 500)))
         return told
+
+
+def _match(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"If-Match": f'"{version}"'}

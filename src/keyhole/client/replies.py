@@ -34,8 +34,9 @@ class Ranking(msgspec.Struct, frozen=True):
 class FeedbackResult(msgspec.Struct, frozen=True):
     """What became of feedback.
 
-    ``learned`` is ``pending`` (it teaches), ``late`` or ``unused``. Feedback for a list that did
-    not come from the service is not sent: ``sent`` is false, and there is no ``seq``.
+    ``learned`` is ``learned`` (it has taught), ``unused`` (it cannot teach), ``late`` (nobody
+    waited for it any more) or ``refused`` (its numbers are too large to learn from). Feedback for a
+    list that did not come from the service is not sent: ``sent`` is false, and there is no ``seq``.
     """
 
     learned: str

@@ -30,9 +30,9 @@ def path_of(*parts: str) -> str:
     return "/v1/" + "/".join(quote(part, safe="") for part in parts)
 
 
-def body_of(fields: Mapping[str, Any]) -> bytes:
-    """Return the fields that were given as JSON."""
-    given = {name: value for name, value in fields.items() if value is not None}
+def body_of(fields: Mapping[str, Any], *, none: bool = False) -> bytes:
+    """Return the fields that were given as JSON; with ``none``, None is a value as others are."""
+    given = {name: value for name, value in fields.items() if none or value is not None}
     try:
         return msgspec.json.encode(given)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:

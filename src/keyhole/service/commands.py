@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from keyhole.service.events import Learned, Mode, Status
+from keyhole.service.events import Mode, Outcome, Status
 
 Name = Annotated[
     str,
@@ -55,6 +55,50 @@ class RankerRequest(_Request, frozen=True):
     accept_linear_regret: bool = False
     """Go on even where the measure cannot be learnt from this feedback."""
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+
+
+class RankerChange(_Request, frozen=True):
+    """``PATCH /v1/rankers/{r}``: what is named changes, and nothing else.
+
+    All that can change of a ranker once it learns; the rest takes another ranker.
+    """
+
+    items: Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+    mode: Mode | msgspec.UnsetType = msgspec.UNSET
+    wait_seconds: Annotated[float, Meta(gt=0, le=31_536_000)] | msgspec.UnsetType = msgspec.UNSET
+    missing: Annotated[float, Meta(ge=0, le=100)] | msgspec.UnsetType | None = msgspec.UNSET
+    apprentice_share: Annotated[float, Meta(ge=0, le=1)] | msgspec.UnsetType = msgspec.UNSET
+    simulation: bool | msgspec.UnsetType = msgspec.UNSET
+    accept_linear_regret: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+class ItemsRequest(_Request, frozen=True):
+    """``PUT /v1/rankers/{r}/items``: the whole list, and nothing but the list."""
+
+    items: Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)]
+
+
+class ItemsEdit(_Request, frozen=True):
+    """``POST /v1/rankers/{r}/items``: what the list must have, and what it must not have.
+
+    What is there already, or not there, stays so: the same edit again changes nothing.
+    """
+
+    add: Annotated[list[ItemId], Meta(max_length=MAX_ITEMS)] = []
+    """Come last, in this order."""
+    remove: Annotated[list[ItemId], Meta(max_length=MAX_ITEMS)] = []
+
+
+Revision = RankerChange | ItemsRequest | ItemsEdit
+"""What can be asked of a ranker that is there; the rest of it stays as it is."""
+
+
+class RenameRequest(_Request, frozen=True):
+    """``POST /v1/rankers/{r}/rename``: what it is called from here on."""
+
+    to: Name
 
 
 class Packed(_Request, frozen=True):
@@ -141,9 +185,13 @@ class EvaluationRequest(_Request, frozen=True):
 
 
 class FeedbackReply(msgspec.Struct, frozen=True):
-    """What became of feedback: it teaches, came too late, or was of no use."""
+    """What became of feedback, which nothing changes any more."""
 
-    learned: Learned
+    learned: Outcome
+    """`learned`: it has taught. `unused`: it cannot, as the list was not the ranker's own, the
+    ranker is frozen or nobody saw the list. `late`: nobody waited for it any more; it is kept for
+    evaluations. `refused`: its numbers are too large to learn from.
+    """
     seq: int
     created: bool = True
 
@@ -205,6 +253,35 @@ class Configure(msgspec.Struct, frozen=True):
     if_match: int | None = None
     judged: "Judged | None" = None
     """What the oracle says, where it was asked before: that can take seconds."""
+    left_out: frozenset[str] = frozenset()
+    """Fields that the request does not name, and that have their defaults in it."""
+    by: str | None = None
+    """Who asks, for the log; so it is in the commands below."""
+
+
+class Reset(msgspec.Struct, frozen=True):
+    """Let a ranker forget all that it has learnt."""
+
+    ranker: str
+    if_match: int | None = None
+    by: str | None = None
+
+
+class Rename(msgspec.Struct, frozen=True):
+    """Let a new ranker go on from the state of one, which is deleted."""
+
+    ranker: str
+    to: str
+    if_match: int | None = None
+    by: str | None = None
+
+
+class Delete(msgspec.Struct, frozen=True):
+    """Delete a ranker; its log stays."""
+
+    ranker: str
+    if_match: int | None = None
+    by: str | None = None
 
 
 class Rank(msgspec.Struct, frozen=True):
@@ -237,4 +314,7 @@ class Expire(msgspec.Struct, frozen=True):
     seqs: tuple[int, ...]
 
 
-Command = Configure | Rank | GiveFeedback | Activate | Expire
+OfWhole = Configure | Reset | Rename | Delete | Expire
+"""Commands that are about a whole ranker, and wait until all else of it is settled."""
+
+Command = OfWhole | Rank | GiveFeedback | Activate

@@ -295,8 +295,7 @@ class Desk:
                     self._inbox.appendleft((command, future))
                     return
                 group.decided.append((command, decision, future))
-                if decision.made is not None:
-                    group.made.append(decision.made)
+                group.made += decision.all_made
 
     def _finish(self, group: "_Group") -> None:
         """Apply a group that is on the disk, and reply; one that is finished has nothing left."""
@@ -335,10 +334,12 @@ class Desk:
         moment = self._clock()
         self.engine.apply_all(made)
         for event, _ in made:
-            live = self.engine.rankers[event.ranker]
+            live = self.engine.rankers.get(event.ranker)
+            if live is None:  # it was deleted
+                continue
             if event.kind == "rank":
                 live.waiting[event.seq].since = moment
-            elif event.kind == "config" and event.seq == live.version == 1:
+            elif event.kind == "config" and event.seq == live.begun:
                 self._prepare(live)
             elif event.kind == "activate":
                 waited = live.waiting[live.seq_of[str(event.key)]]
@@ -400,7 +401,7 @@ class Desk:
     def _read_log(self) -> None:
         self.engine = Engine(self.store)
         self._snapshot_at = {name: live.snapshot_seq for name, live in self.engine.rankers.items()}
-        self._checking = LogCheck(self.store, self.engine.rankers.values())
+        self._checking = LogCheck(self.store, self.engine.all())
         self._checking.wait(_CHECKED_FIRST)
         self._take_findings()
 

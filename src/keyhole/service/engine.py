@@ -11,27 +11,37 @@ from keyhole.service.commands import (
     Activate,
     Command,
     Configure,
+    Delete,
     Expire,
     FeedbackReply,
     FeedbackRequest,
     GiveFeedback,
-    Judged,
+    OfWhole,
     Rank,
     RankerReply,
+    Rename,
+    Reset,
+)
+from keyhole.service.configuring import (
+    check_version,
+    configured,
+    deleted_sentence,
+    moved,
+    restarted,
 )
 from keyhole.service.errors import (
     Conflict,
     NotFound,
     Preparing,
     RankerDamaged,
-    StaleVersion,
     StoreDamaged,
+    WasDeleted,
 )
 from keyhole.service.events import (
     FIRST_LINK,
     Activated,
     Answered,
-    Config,
+    Deleted,
     Event,
     Expired,
     Kind,
@@ -47,7 +57,6 @@ from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger
 from keyhole.service.recovering import recovered
 from keyhole.service.showing import rank_reply, repeated, show
-from keyhole.service.specs import changed_config, check_learnable, config_of
 from keyhole.service.store.base import Store
 from keyhole.version import __version__
 
@@ -65,19 +74,31 @@ class Tip(NamedTuple):
 
 Made = tuple[Event, Any]
 """An event with its body; None stands for a body that is to be read from it."""
-Decided = tuple[Made | None, Callable[[], Any]]
+Decided = tuple[Made | None, Callable[[], Any]] | tuple[Made, Callable[[], Any], Made, Made]
 
 
 class Decision(NamedTuple):
     """What a command leads to: an event to append, and the reply once it has been applied.
 
-    ``keys`` are what no other decision may be about until then.
+    ``keys`` are what no other decision may be about until then. ``also`` are further events, which
+    are appended with it or not at all: those of the ranker that another one becomes.
     """
 
     made: Made | None
     reply: Callable[[], Any]
     ranker: str
     keys: tuple[Touched, ...]
+    also: tuple[Made, ...] = ()
+
+    @property
+    def all_made(self) -> list[Made]:
+        """All events to append."""
+        return [] if self.made is None else [self.made, *self.also]
+
+    @property
+    def rankers(self) -> set[str]:
+        """The rankers whose logs go on."""
+        return {self.ranker, *(event.ranker for event, _ in self.also)}
 
 
 class Engine:
@@ -101,11 +122,15 @@ class Engine:
         """Why rankers are not served."""
         self.damage: str | None = None
         """Why none is served."""
+        self.gone: dict[str, LiveRanker] = {}
+        """Rankers that were deleted: their logs go on with others of their names."""
         for name in store.rankers():
             try:
-                self.rankers[name] = recovered(store, name)
+                live = recovered(store, name)
             except StoreDamaged as error:
                 self.refuse(name, str(error))
+            else:
+                (self.rankers if live.gone is None else self.gone)[name] = live
         for live in list(self.rankers.values()):
             if live.learnt_by != __version__:
                 self._rebase(live)
@@ -115,8 +140,15 @@ class Engine:
         self._check_whole(name)
         live = self.rankers.get(name)
         if live is None:
+            gone = self.gone.get(name)
+            if gone is not None and gone.gone is not None:
+                raise WasDeleted(deleted_sentence(name, gone.gone))
             raise NotFound(f"There is no ranker {shown(name)}.")
         return live
+
+    def all(self) -> list[LiveRanker]:
+        """Return all rankers that there is a log of, also those that were deleted."""
+        return [*self.rankers.values(), *self.gone.values()]
 
     def refuse(self, name: str, why: str) -> None:
         """Serve a ranker no more, whose log is not what was written."""
@@ -166,18 +198,21 @@ class Engine:
         if self._n_open and self._must_wait(command, keys):
             return None
         try:
-            made, reply = self._decide(command, at)
+            decided = self._decide(command, at)
         except StoreDamaged as error:
             self.refuse(command.ranker, str(error))
             raise RankerDamaged(self.damaged[command.ranker]) from error
-        if made is not None:
+        decision = Decision(decided[0], decided[1], command.ranker, keys, decided[2:])
+        if decision.made is not None:
             self._touched.update(keys)
-            self._n_open[command.ranker] = self._n_open.get(command.ranker, 0) + 1
-        return Decision(made, reply, command.ranker, keys)
+            for ranker in decision.rankers:
+                self._n_open[ranker] = self._n_open.get(ranker, 0) + 1
+        return decision
 
     def _must_wait(self, command: Command, keys: tuple[Touched, ...]) -> bool:
-        if isinstance(command, Configure | Expire):
-            return command.ranker in self._n_open
+        if isinstance(command, OfWhole):
+            to = command.to if isinstance(command, Rename) else command.ranker
+            return command.ranker in self._n_open or to in self._n_open
         touched = self._touched
         return ("ranker", command.ranker, "") in touched or not touched.isdisjoint(keys)
 
@@ -193,13 +228,11 @@ class Engine:
                 return self._expire(command, at)
             case Configure():
                 return self._configure(command, at)
+        return self._end(command, at)
 
     def apply(self, event: Event) -> None:
         """Fold in a committed event."""
-        live = self.rankers.get(event.ranker)
-        if live is None:
-            live = self.rankers[event.ranker] = LiveRanker(event.ranker, self.store)
-        live.apply(event)
+        self.apply_all([(event, None)])
 
     def apply_all(self, made: Iterable[Made]) -> None:
         """Fold in committed events, in their order."""
@@ -207,21 +240,25 @@ class Engine:
         for each in made:
             by_ranker.setdefault(each[0].ranker, []).append(each)
         for name, own in by_ranker.items():
-            if name not in self.rankers:
-                self.rankers[name] = LiveRanker(name, self.store)
-            self.rankers[name].apply_all(own)
+            live = self.rankers.get(name) or self.gone.pop(name, None)
+            if live is None:
+                live = LiveRanker(name, self.store)
+            self.rankers[name] = live
+            live.apply_all(own)
+            if live.gone is not None:
+                self.gone[name] = self.rankers.pop(name)
 
     def settle(self, decision: Decision) -> None:
         """Let others be about the same things, now that the event of a decision was applied."""
         if decision.made is None:
             return
-        ranker = decision.ranker
         self._touched.difference_update(decision.keys)
-        self._n_open[ranker] -= 1
-        if not self._n_open[ranker]:
-            del self._n_open[ranker], self._tips[ranker]
-            if ranker in self.damaged:
-                self.rankers.pop(ranker, None)
+        for ranker in decision.rankers:
+            self._n_open[ranker] -= 1
+            if not self._n_open[ranker]:
+                del self._n_open[ranker], self._tips[ranker]
+                if ranker in self.damaged:
+                    self.rankers.pop(ranker, None)
 
     def forget(self) -> None:
         """Undo all decisions that are not settled: their events were not appended."""
@@ -237,13 +274,12 @@ class Engine:
         if decision is None:
             raise RuntimeError("Commands must be executed one after the other.")
         if decision.made is not None:
-            event, _ = decision.made
             try:
-                self.store.append([event])
+                self.store.append([event for event, _ in decision.all_made])
             except BaseException:
                 self.forget()
                 raise
-            self.apply(event)
+            self.apply_all(decision.all_made)
         self.settle(decision)
         return decision.reply()
 
@@ -251,33 +287,48 @@ class Engine:
 
     def _configure(self, command: Configure, at: int) -> Decided:
         live = self.rankers.get(command.ranker)
-        if command.if_match is not None and (live is None or live.version != command.if_match):
-            have = "it does not exist" if live is None else f"it is {live.version}"
-            raise StaleVersion(
-                f"The version of ranker {command.ranker!r} must be {command.if_match}, but {have}: "
-                f"read it again."
-            )
-        judged = command.judged or Judged(check_learnable(command.request))
-        if live is None and command.ranker.endswith(".json"):
-            raise InvalidInput(
-                f"The name of a ranker must not end in .json, as its page's data does, got "
-                f"{command.ranker!r}."
-            )
-        if live is None:
-            config = config_of(command.request, command.ranker, self.secret)
-        else:
-            config = changed_config(live.config, command.request)
-        config = msgspec.structs.replace(config, verdict=judged.verdict)
-        if live is not None and config == live.config:
-            return None, live.reply
-        if live is not None and config.catalogue not in (None, live.config.catalogue):
-            live.learner.with_items(config.catalogue or ())  # refuses what cannot be, now
+        config = configured(live, command, self.secret, fresh=command.ranker in self.gone)
+        if config is None:
+            return None, self.ranker(command.ranker).reply
         made = self._event(command.ranker, "config", config, at)
 
         def reply() -> RankerReply:
             return self.rankers[command.ranker].reply(created=live is None)
 
         return made, reply
+
+    def _end(self, command: Reset | Rename | Delete, at: int) -> Decided:
+        match command:
+            case Reset():
+                return self._reset(command, at)
+            case Rename():
+                return self._rename(command, at)
+            case Delete():
+                return self._delete(command, at)
+
+    def _reset(self, command: Reset, at: int) -> Decided:
+        live = self.ranker(command.ranker)
+        check_version(live, command)
+        made = self._event(command.ranker, "config", restarted(live, command, self.secret), at)
+        return made, live.reply
+
+    def _delete(self, command: Delete, at: int) -> Decided:
+        check_version(self.ranker(command.ranker), command)
+        made = self._event(command.ranker, "delete", Deleted(by=command.by), at)
+        return made, lambda: None
+
+    def _rename(self, command: Rename, at: int) -> Decided:
+        live, to = self.ranker(command.ranker), command.to
+        check_version(live, command)
+        if to in self.rankers:
+            raise Conflict(
+                f"There is a ranker {shown(to)} already: delete it, or give another name."
+            )
+        config, rebased = moved(live, command, self._tip(to).seq)
+        made = self._event(command.ranker, "delete", Deleted(to, command.by), at)
+        first = self._event(to, "config", config, at)
+        second = self._event(to, "rebase", rebased, at)
+        return made, lambda: self.ranker(to).reply(created=True), first, second
 
     def _rank(self, command: Rank, at: int) -> Decided:
         live = self.usable(command.ranker)
@@ -307,14 +358,15 @@ class Engine:
         if learned == "late":
             said = live.found(command.event_id, "feedback")
             if said is not None:
-                return _said_before(said, answered)
+                return _said_before(live, said, answered)
         made = self._event(command.ranker, "feedback", answered, at, command.event_id)
-        return made, lambda: FeedbackReply(answered.learned, made[0].seq)
+        seq = made[0].seq
+        return made, lambda: FeedbackReply(live.outcome(answered, seq), seq)
 
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
         """Return a list whose feedback is no longer awaited, or raise where there is none."""
         event = live.found(event_id, "rank")
-        if event is None:
+        if event is None or event.seq <= live.since:
             raise NotFound(f"There is no event {shown(event_id)} of ranker {live.name!r}.")
         return body_of(event)
 
@@ -358,14 +410,14 @@ class Engine:
         tip = self._tips.get(ranker)
         if tip is not None:
             return tip
-        live = self.rankers.get(ranker)
+        live = self.rankers.get(ranker) or self.gone.get(ranker)
         return Tip(0, FIRST_LINK, 0) if live is None else Tip(live.seq, live.link, live.round)
 
     def _event(
         self,
         ranker: str,
         kind: Kind,
-        body: Config | Ranked | Repeated | Answered | Activated | Expired | Rebased,
+        body: msgspec.Struct,
         at: int,
         key: str | None = None,
         idem: str | None = None,
@@ -383,7 +435,9 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
     match command:
         case GiveFeedback() | Activate():
             return (("event", command.ranker, command.event_id),)
-        case Configure() | Expire():
+        case Rename():
+            return ("ranker", command.ranker, ""), ("ranker", command.to, "")
+        case Configure() | Reset() | Delete() | Expire():
             return (("ranker", command.ranker, ""),)
     if command.idem is None and command.request.event_id is None:
         return ()
@@ -433,9 +487,9 @@ def _truth(live: LiveRanker, ranked: Ranked, request: FeedbackRequest) -> tuple[
     return tuple(float(request.truth[name]) for name in names)
 
 
-def _said_before(said: Event, answered: Answered) -> Decided:
+def _said_before(live: LiveRanker, said: Event, answered: Answered) -> Decided:
     """Return the answer to feedback on a list that has some, or raise where it differs."""
     before: Answered = body_of(said)
     if (before.status, before.relevance) != (answered.status, answered.relevance):
         raise Conflict(f"Event {shown(said.key)} has other feedback already: the first one counts.")
-    return None, lambda: FeedbackReply(before.learned, said.seq, created=False)
+    return None, lambda: FeedbackReply(live.outcome(before, said.seq), said.seq, created=False)

@@ -7,6 +7,10 @@ class NotFound(KeyholeError):
     """A ranker or an impression that does not exist, or not for this key."""
 
 
+class WasDeleted(NotFound):
+    """A ranker that was there once."""
+
+
 class Conflict(KeyholeError):
     """Something else was said before: other feedback, another request under the same key."""
 
@@ -40,6 +44,10 @@ class RankerDamaged(KeyholeError):
 
 class Preparing(KeyholeError):
     """A ranker whose code is still being compiled."""
+
+
+class NotAllowed(KeyholeError):
+    """Something that a key may not do."""
 
 
 class StoreError(KeyholeError):

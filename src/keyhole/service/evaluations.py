@@ -159,7 +159,10 @@ def _rounds(
     n_skipped = 0
     for event in store.events(ranker):
         if event.kind == "config":
-            configs[event.seq] = body_of(event)
+            config: Config = body_of(event)
+            configs[event.seq] = config
+            if config.fresh:  # what was before is not this ranker's
+                waiting, rows, n_skipped, knows_chances = {}, [], 0, False
         elif event.kind == "rank" and event.seq > after:
             ranked: Ranked = body_of(event)
             knows_chances |= ranked.chances is not None

@@ -1,14 +1,19 @@
 """What the log of the service holds: the truth, of which everything else is derived."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
-Kind = Literal["config", "rank", "repeat", "feedback", "activate", "expire", "rebase"]
+Kind = Literal["config", "rank", "repeat", "feedback", "activate", "expire", "rebase", "delete"]
 Mode = Literal["online", "apprentice", "frozen"]
 Status = Literal["observed", "none", "not_shown"]
 Learned = Literal["pending", "late", "unused"]
+"""What a log says of feedback: it teaches whoever folds the log, came too late, is of no use."""
+
+Outcome = Literal["learned", "unused", "late", "refused"]
+"""What became of feedback, once the log was folded."""
 
 LINK_SIZE = 16
 FIRST_LINK = bytes(LINK_SIZE)
@@ -74,6 +79,10 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Whether feedback may tell the relevance of every item, for the dashboard alone."""
     verdict: dict[str, Any] | None = None
     """What the oracle says of this measure and feedback, where it could not be learnt."""
+    fresh: bool = False
+    """Whether the ranker begins anew with it: it was reset, or another of its name was deleted."""
+    by: str | None = None
+    """Who asked for it: the name and the prefix of a key."""
 
 
 class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -133,6 +142,13 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True):
     """In simulations, the relevance of every item, by index."""
 
 
+def outcome_of(answered: Answered, seq: int, refusals: Sequence[int]) -> Outcome:
+    """Return what became of feedback; ``refusals`` are events that could not be learnt from."""
+    if answered.learned != "pending":
+        return answered.learned
+    return "refused" if seq in refusals else "learned"
+
+
 class Activated(msgspec.Struct, frozen=True):
     """A deferred list was shown after all: from now on feedback is waited for."""
 
@@ -141,6 +157,15 @@ class Expired(msgspec.Struct, frozen=True):
     """Rank events, by their seq, for which feedback is no longer waited."""
 
     seqs: tuple[int, ...]
+
+
+class Deleted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A ranker is no more; its log stays, and may go on with another one of its name."""
+
+    to: str | None = None
+    """The ranker that goes on from its state, where it was renamed."""
+    by: str | None = None
+    """Who asked for it, as in :class:`Config`."""
 
 
 class Rebased(msgspec.Struct, frozen=True):
@@ -158,6 +183,7 @@ BODIES: dict[Kind, type[msgspec.Struct]] = {
     "activate": Activated,
     "expire": Expired,
     "rebase": Rebased,
+    "delete": Deleted,
 }
 
 _encoder = msgspec.msgpack.Encoder()
@@ -194,3 +220,7 @@ class Key(msgspec.Struct, frozen=True):
     """``*`` stands for all."""
     created_at: int
     expires_at: int | None = None
+    name: str = ""
+    """What its owner calls it."""
+    used_at: int | None = None
+    """When it was last used, to a minute; None: never."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple, get_args
 
-from keyhole.errors import InvalidInput, check_choice, check_integer
+from keyhole.errors import InvalidInput, check_choice, check_integer, shown
 from keyhole.service.events import Key
 
 ScopeName = Literal["rank", "feedback", "read", "admin"]
@@ -18,6 +18,9 @@ _SECRET_BYTES = 32
 _PREFIX_BYTES = 4
 _REFRESH_SECONDS = 1.0
 """How long a key that another process added or removed may go unnoticed."""
+MOST_NAME = 64
+_NOTED_EVERY_MS = 60_000
+"""How far what is known of the last use of a key may lag behind: one write a minute and key."""
 _DAY_MS = 86_400_000
 _NOBODY = hashlib.sha256(b"").digest()
 """Compared with where a prefix is unknown, so that this takes as long as a wrong secret."""
@@ -29,6 +32,14 @@ class Access(NamedTuple):
     scopes: frozenset[str]
     rankers: frozenset[str] | None
     prefix: str | None = None
+    name: str = ""
+
+    @property
+    def who(self) -> str | None:
+        """What the log calls whoever has this access: a key by its name and prefix, or nobody."""
+        if self.prefix is None:
+            return None
+        return f"{self.name} ({self.prefix})" if self.name else self.prefix
 
     def sees(self, ranker: str) -> bool:
         """Return whether a ranker exists, as far as this access goes."""
@@ -47,6 +58,7 @@ def new_key(
     scopes: Sequence[str],
     rankers: Sequence[str],
     *,
+    name: str = "",
     expires_days: int | None = None,
     now_ms: int | None = None,
 ) -> tuple[str, Key]:
@@ -62,6 +74,11 @@ def new_key(
         raise InvalidInput(f"A key must have one of the scopes {', '.join(SCOPES)}, got none.")
     if not rankers:
         raise InvalidInput(f"A key must name rankers, or {EVERY_RANKER} for all, got none.")
+    if len(name) > MOST_NAME or not name.isprintable() or name != name.strip():
+        raise InvalidInput(
+            f"The name of a key must be at most {MOST_NAME} printable characters, without blanks "
+            f"around them, got {shown(name)}."
+        )
     for scope in scopes:
         check_choice(scope, "The scope of a key", SCOPES)
     now = int(time.time() * 1000) if now_ms is None else now_ms
@@ -81,6 +98,7 @@ def new_key(
         rankers=tuple(sorted(set(rankers))),
         created_at=now,
         expires_at=expires_at,
+        name=name,
     )
 
 
@@ -95,8 +113,11 @@ class KeyRing:
         read_keys: Callable[[], Iterable[Key]],
         *,
         wall_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+        note_use: Callable[[str, int], None] | None = None,
     ) -> None:
         self._read_keys = read_keys
+        self._note_use = note_use
+        self._noted_at: dict[str, int] = {}
         self._wall_ms = wall_ms
         self._keys: dict[str, tuple[Key, Access]] = {}
         self._read_at = -_REFRESH_SECONDS
@@ -126,8 +147,19 @@ class KeyRing:
     def _valid(self, found: tuple[Key, Access] | None) -> Access | None:
         if found is None:
             return None
-        expires_at = found[0].expires_at
-        return None if expires_at is not None and self._wall_ms() >= expires_at else found[1]
+        key, access = found
+        now = self._wall_ms()
+        if key.expires_at is not None and now >= key.expires_at:
+            return None
+        if self._note_use is not None and self._is_due(key.prefix, now):
+            self._noted_at[key.prefix] = now
+            self._note_use(key.prefix, now)
+        return access
+
+    def _is_due(self, prefix: str, now: int) -> bool:
+        """Return whether the last use of a key is to be written down again; clocks may be set."""
+        noted = self._noted_at.get(prefix)
+        return noted is None or abs(now - noted) >= _NOTED_EVERY_MS
 
     def _current(self) -> dict[str, tuple[Key, Access]]:
         now = time.monotonic()
@@ -140,7 +172,7 @@ class KeyRing:
 def access_of_key(key: Key) -> Access:
     """Return what a key may do."""
     rankers = None if EVERY_RANKER in key.rankers else frozenset(key.rankers)
-    return Access(frozenset(key.scopes), rankers, key.prefix)
+    return Access(frozenset(key.scopes), rankers, key.prefix, key.name)
 
 
 def _hash(text: str) -> bytes:

@@ -18,13 +18,16 @@ from keyhole.service.events import (
     FIRST_LINK,
     Answered,
     Config,
+    Deleted,
     Event,
     Expired,
     Kind,
+    Outcome,
     Ranked,
     Rebased,
     Snapshot,
     body_of,
+    outcome_of,
 )
 from keyhole.service.lessons import Ahead, Lesson, by_own_order, learn_together
 from keyhole.service.preparation import Preparation
@@ -67,6 +70,12 @@ class LiveRanker:
         self.link = FIRST_LINK
         self.round = 0
         self.version = 0
+        self.begun = 0
+        """The seq of the config event that it began with, or began anew with."""
+        self.since = 0
+        """The seq up to which the log is that of others of its name, which were deleted."""
+        self.gone: Deleted | None = None
+        """Set once it is deleted."""
         self.config: Config
         self.learner: Ranker
         self.learnt_by = __version__
@@ -111,6 +120,8 @@ class LiveRanker:
                 self._expired(body)
             case "rebase":
                 self._rebased(body)
+            case "delete":
+                self._deleted(body, event.seq)
         self.seq, self.link = event.seq, event.link
 
     def apply_all(self, events: Iterable[tuple[Event, Any]]) -> None:
@@ -131,14 +142,27 @@ class LiveRanker:
     def _configure(self, config: Config, seq: int) -> None:
         self._study()
         self._ahead.void()
-        if self.version == 0:
-            self.learner = learner_of(config)
+        if self.version == 0 or config.fresh:
+            self._begin(config, seq)
         elif config.catalogue is not None and config.catalogue != self.config.catalogue:
             self.learner = self.learner.with_items(config.catalogue)
             self.tally.change_items()
         if not self.waits or self.waits[-1][1] != config.wait_seconds:
             self.waits.append((seq, config.wait_seconds))
         self._take(config, seq)
+
+    def _begin(self, config: Config, seq: int) -> None:
+        """Know nothing, and wait for nothing: what was shown before is no list of this ranker."""
+        self.learner, self.begun, self.gone = learner_of(config), seq, None
+        self.round, self.tally, self._last_shown = 0, Tally(), None
+        self.waiting.clear()
+        self.seq_of.clear()
+
+    def _deleted(self, body: Deleted, seq: int) -> None:
+        self._study()
+        self.gone, self.since = body, seq
+        self.waiting.clear()
+        self.seq_of.clear()
 
     def _take(self, config: Config, seq: int) -> None:
         self.config, self.version = config, seq
@@ -211,7 +235,7 @@ class LiveRanker:
         try:
             self.learner.update(*self.lesson(lesson.ranked, lesson.relevance))
         except InvalidInput:  # numbers too large to learn from, which a replay refuses as well
-            self.tally.refused += 1
+            self.tally.count_refused(lesson.seq)
             return
         if self.learner.n_alarms > alarms:
             self.tally.count_alarm(lesson.round, lesson.seq)
@@ -316,13 +340,21 @@ class LiveRanker:
         """Whether its code is not there yet, so that it can neither rank nor learn."""
         return self.preparation is not None and self.preparation.is_open
 
+    @property
+    def present_spec(self) -> dict[str, Any]:
+        """The spec of its learner: that of its config, which has other items once they changed."""
+        config = self.config
+        if config.catalogue is None or config.spec.get("items") == list(config.catalogue):
+            return config.spec
+        return {**self.learner.described(), "version": config.spec["version"]}
+
     def reply(self, created: bool = False) -> RankerReply:
         """Return the ranker as it is configured, and how far it has come."""
         return RankerReply(
             name=self.name,
             version=self.version,
             request=msgspec.convert(self.config.request, RankerRequest),
-            spec=self.config.spec,
+            spec=self.present_spec,
             seq=self.seq,
             round=self.round,
             waiting=len(self.waiting),
@@ -337,6 +369,10 @@ class LiveRanker:
         return next(
             (wait for since, wait in reversed(self.waits) if since <= seq), self.config.wait_seconds
         )
+
+    def outcome(self, answered: Answered, seq: int) -> Outcome:
+        """Return what became of feedback that is in the log as event ``seq``."""
+        return outcome_of(answered, seq, self.tally.refusals)
 
     def state(self) -> StateReply:
         """Return how far the ranker has come, and the hash of what it knows."""
@@ -373,7 +409,28 @@ class LiveRanker:
             [(seq, w.event_id, w.at, w.deferred) for seq, w in self.waiting.items()],
             self.tally,
             self.waits,
+            self.begun,
+            self.since,
         )
+
+    def kept_elsewhere(self, version: int, since: int) -> bytes:
+        """Return the state as that of another ranker has it, whose config event is ``version``.
+
+        It waits for nothing: the lists that were shown are in this log.
+        """
+        tally = msgspec.structs.replace(
+            self.tally, alarms=[(r, version) for r, _ in self.tally.alarms]
+        )
+        kept = msgspec.structs.replace(
+            self._kept(),
+            version=version,
+            waiting=[],
+            tally=tally,
+            waits=[],
+            begun=version,
+            since=since,
+        )
+        return msgspec.msgpack.encode(kept)
 
     def kept_bytes(self) -> bytes:
         """Return the whole state as bytes."""
@@ -395,6 +452,14 @@ class LiveRanker:
         kept.learnt_by, kept.spec = own.learnt_by, {**kept.spec, "version": own.spec["version"]}
         kept.waits = own.waits if not kept.waits else kept.waits
         return (kept, snapshot.sha256) != (own, self.sha256())
+
+    @classmethod
+    def deleted(cls, last: Event, store: Store) -> "LiveRanker":
+        """Return what is left of a ranker whose log ends with its deletion."""
+        live = cls(last.ranker, store)
+        live.gone, live.since, live.seq, live.link = body_of(last), last.seq, last.seq, last.link
+        live.snapshot_seq, live.is_checked = last.seq, False
+        return live
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot, store: Store) -> "LiveRanker":
@@ -420,7 +485,7 @@ class LiveRanker:
         if event is None or event.kind != "config":
             raise StoreDamaged(f"Event {kept.version} of ranker {self.name!r} must be a config.")
         self._take(body_of(event), kept.version)
-        self.round = kept.round
+        self.round, self.begun, self.since = kept.round, kept.begun, kept.since
         self._ahead.void()
         self.learner = learner_of(msgspec.structs.replace(self.config, spec=kept.spec))
         for name, own in self.learner.state._asdict().items():

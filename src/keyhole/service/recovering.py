@@ -6,7 +6,7 @@ from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger
 from keyhole.service.snapshots import is_sealed
 from keyhole.service.store.base import Store
-from keyhole.service.store.chain import Tip, checked
+from keyhole.service.store.chain import Tip, as_written, checked
 
 
 def recovered(store: Store, name: str) -> LiveRanker:
@@ -15,6 +15,9 @@ def recovered(store: Store, name: str) -> LiveRanker:
     Raises :class:`StoreDamaged` where an event is not the one that was written. Those that the
     snapshot covers are left to be checked later.
     """
+    last = store.last(name)
+    if last is not None and last.kind == "delete":
+        return LiveRanker.deleted(as_written(store, last), store)
     live, wrong = LiveRanker(name, store), []
     for snapshot in _snapshots(store, name):
         try:

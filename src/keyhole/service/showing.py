@@ -40,6 +40,11 @@ def repeated(live: LiveRanker, command: Rank) -> Event | None:
         event = live.found(command.request.event_id, "rank")
         if event is not None and body_of(event).fingerprint != fingerprint_of(command.request):
             raise Conflict(f"Event {shown(command.request.event_id)} is of another request.")
+    if event is not None and event.seq <= live.since:
+        raise Conflict(
+            f"Event {shown(event.key)} is of another ranker {live.name!r}, which was deleted: give "
+            "another id or key."
+        )
     return event
 
 
@@ -64,7 +69,7 @@ def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ra
             raise InvalidInput("`items` and `features` must be left out for a fixed list.")
         query, items, packed, dtype, n_features = live.learner.own_list, None, b"", "f8", 0
     names = items if items is not None else live.config.catalogue or ()
-    event_id = request.event_id or _id_of(live.name, round, secret)
+    event_id = request.event_id or _id_of(live, round, secret)
     named = command.idem is not None or request.event_id is not None
     config = live.config
     ranked = Ranked(
@@ -141,22 +146,25 @@ def _apprentice(
 
     Where the own list is never shown, the apprentice learns from rounds in which the caller's has
     the same items on top. Where it is shown in a share of rounds, from those alone: they are a fair
-    sample, and rounds in which both agree are not.
+    sample, and rounds in which both agree are not. Items that must not be shown are left out of
+    both lists; an own list that has other items on top for that teaches nothing.
     """
     share, k = live.config.apprentice_share, live.config.k
-    if request.exclude is not None:
-        raise InvalidInput("`exclude` must be left out in mode apprentice: leave it to `baseline`.")
-    baseline = _baseline(request, names)
+    baseline, n_excluded = _without(_baseline(request, names), request, names, live)
     if share > 0.0 and _coin(live.name, impression.round, secret) < share:
+        order, _ = _without(own, request, names, live)
+        if order[:k] != own[:k]:
+            return {"ranking": order, "n_excluded": n_excluded, "teaches": False}
         known = _chances(live, impression)
         chances = known.pop("chances")
         return {
-            "ranking": own,
+            "ranking": order,
+            "n_excluded": n_excluded,
             "chances": None if chances is None else tuple(share * chance for chance in chances),
             **{name: None if one is None else share * one for name, one in known.items()},
         }
     agree = share == 0.0 and set(baseline[:k]) == set(own[:k])
-    return {"ranking": baseline, "own": own, "teaches": agree}
+    return {"ranking": baseline, "n_excluded": n_excluded, "own": own, "teaches": agree}
 
 
 def _chances(live: LiveRanker, impression: Impression) -> dict[str, Any]:
@@ -177,10 +185,12 @@ def _baseline(request: RankRequest, names: tuple[str, ...]) -> tuple[int, ...]:
     if request.baseline is None:
         return tuple(range(len(names)))
     places = {name: index for index, name in enumerate(names)}
-    for name in request.baseline:
+    out = set(request.exclude or ())  # which documents that came with the request lack by now
+    listed = [name for name in request.baseline if name in places or name not in out]
+    for name in listed:
         if name not in places:
             raise InvalidInput(f"`baseline` must name items of the list, got {shown(name)}.")
-    first = [places[name] for name in request.baseline]
+    first = [places[name] for name in listed]
     if len(set(first)) < len(first):
         raise InvalidInput("`baseline` must name every item once.")
     named = set(first)
@@ -262,12 +272,13 @@ def _name_by_content(row: FloatArray) -> str:
     return "features-" + hashlib.blake2b(row.tobytes(), digest_size=12).hexdigest()
 
 
-def _id_of(ranker: str, round: int, secret: bytes) -> str:
-    """Return an id that cannot be guessed, nor be of another ranker.
+def _id_of(live: LiveRanker, round: int, secret: bytes) -> str:
+    """Return an id that cannot be guessed, nor be of another ranker, or of this one before a reset.
 
     It begins with the round, so that the index of a store by ids grows at its end.
     """
-    text = f"event {round} of {ranker}".encode()
+    anew = f" since {live.begun}" if live.begun > 1 else ""
+    text = f"event {round} of {live.name}{anew}".encode()
     return f"e{round:012x}{hashlib.blake2b(text, key=secret, digest_size=12).hexdigest()}"
 
 

@@ -1,12 +1,14 @@
 """What a snapshot of a ranker holds, and whether that is what was written."""
 
 import hashlib
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from keyhole.service.errors import StoreDamaged
 from keyhole.service.events import Snapshot
+from keyhole.service.store.base import Store
 from keyhole.service.tally import Tally
 
 _SEAL = b"KHS\x02"
@@ -25,6 +27,14 @@ class Kept(msgspec.Struct):
     waiting: list[tuple[int, str, int, bool]]
     tally: Tally
     waits: list[tuple[int, float]] = []
+    begun: int = 1
+    since: int = 0
+
+
+class _Begun(msgspec.Struct):
+    """The part of a snapshot that says when its ranker began."""
+
+    begun: int = 1
 
 
 def sealed(ranker: str, seq: int, sha256: str, content: bytes) -> Snapshot:
@@ -51,6 +61,15 @@ def kept_by(snapshot: Snapshot) -> Kept:
         return msgspec.msgpack.decode(content, type=Kept)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StoreDamaged(f"{name} cannot be read: {error}.") from error
+
+
+def begun_of(store: Store, name: str) -> int:
+    """Return the seq that a ranker began with, as far as its newest snapshot knows."""
+    for snapshot in store.snapshots(name):
+        content = snapshot.body[_HEAD:] if is_sealed(snapshot) else snapshot.body
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            return msgspec.msgpack.decode(content, type=_Begun).begun
+    return 1
 
 
 def _digest(ranker: str, seq: int, sha256: str, content: bytes) -> bytes:

@@ -12,6 +12,7 @@ from keyhole.service.errors import StoreDamaged
 from keyhole.service.events import Config, body_of
 from keyhole.service.preparing import Preparer
 from keyhole.service.settings import Settings
+from keyhole.service.snapshots import begun_of
 from keyhole.service.store import open_store
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import event_at
@@ -48,14 +49,15 @@ def opener(settings: Settings, store: Store, preparer: Preparer) -> Callable[[],
 
 
 def _configs(store: Store) -> dict[str, Config]:
-    """Return how every ranker of a log was created: its code stays that for ever.
+    """Return how every ranker of a log began: its code stays that until it is deleted.
 
     What cannot be read is left to be told of when the log is.
     """
     found = {}
     for name in store.rankers():
         with suppress(msgspec.MsgspecError, UnicodeDecodeError, StoreDamaged):
-            first = event_at(store, name, 1)
-            if first is not None and first.kind == "config":
-                found[name] = body_of(first)
+            first, last = event_at(store, name, begun_of(store, name)), store.last(name)
+            if first is None or first.kind != "config" or (last and last.kind == "delete"):
+                continue
+            found[name] = body_of(first)
     return found

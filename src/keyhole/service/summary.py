@@ -11,6 +11,7 @@ from keyhole.service.events import Answered, Event, Ranked, body_of
 from keyhole.service.live import LiveRanker
 from keyhole.service.tally import ItemTally, Point, Tally, interval
 
+_FEW_ROUNDS = 100
 _FEW_ALARMS = 2
 """From so many alarms on, the time between them says something."""
 
@@ -87,12 +88,25 @@ def event_page(live: LiveRanker, event_id: str) -> dict[str, Any]:
         "model_seq": ranked.model_seq,
         "deferred": ranked.deferred,
         "waiting": event.seq in live.waiting,
-        "feedback": _feedback(event, said, answered),
-        "why": _why(live, ranked, event, answered),
+        "outcome": _outcome(live, event, said, answered),
+        "feedback": _feedback(live, event, said, answered),
+        "why": _why(live, ranked, event, said, answered),
     }
 
 
-def _feedback(event: Event, said: Event | None, answered: Answered | None) -> dict[str, Any] | None:
+def _outcome(live: LiveRanker, event: Event, said: Event | None, answered: Answered | None) -> str:
+    """Return what became of a list, or what is to become of it."""
+    if said is not None and answered is not None:
+        return live.outcome(answered, said.seq)
+    waited = live.waiting.get(event.seq)
+    if waited is None:
+        return "expired"
+    return "deferred" if waited.deferred else "waiting"
+
+
+def _feedback(
+    live: LiveRanker, event: Event, said: Event | None, answered: Answered | None
+) -> dict[str, Any] | None:
     if said is None or answered is None:
         return None
     return {
@@ -101,11 +115,28 @@ def _feedback(event: Event, said: Event | None, answered: Answered | None) -> di
         "delay_seconds": (said.at - event.at) / 1000.0,
         "status": answered.status,
         "relevance": list(answered.relevance),
-        "learned": answered.learned,
+        "learned": live.outcome(answered, said.seq),
     }
 
 
-def _why(live: LiveRanker, ranked: Ranked, event: Event, answered: Answered | None) -> list[str]:
+_BECAME = {
+    "deferred": "It may never be shown: feedback is awaited once it is activated.",
+    "waiting": "Feedback is awaited.",
+    "expired": "No feedback came in time.",
+    "learned": "Its feedback was learnt from.",
+    "unused": "Its feedback taught nothing.",
+    "late": "Feedback came too late to learn from; it counts where policies are judged.",
+    "refused": "Its feedback was refused: its numbers are too large to learn from.",
+}
+
+
+def _why(
+    live: LiveRanker,
+    ranked: Ranked,
+    event: Event,
+    said: Event | None,
+    answered: Answered | None,
+) -> list[str]:
     """Return sentences on how a list came about, and on what was made of it."""
     name = live.config.spec["name"]
     known = f"what {name} had learnt up to event {ranked.model_seq}"
@@ -129,13 +160,7 @@ def _why(live: LiveRanker, ranked: Ranked, event: Event, answered: Answered | No
         why.append(
             f"What was on top had a chance of {ranked.p_marginal:.3g} to be seen in this round."
         )
-    if answered is None:
-        waiting = event.seq in live.waiting
-        why.append("Feedback is awaited." if waiting else "No feedback came in time.")
-    elif answered.learned == "late":
-        why.append("Feedback came too late to learn from; it counts where policies are judged.")
-    elif answered.learned == "unused":
-        why.append("Its feedback taught nothing.")
+    why.append(_BECAME[_outcome(live, event, said, answered)])
     return why
 
 
@@ -150,18 +175,24 @@ def _best(live: LiveRanker) -> list[str] | None:
 
 
 def _items(live: LiveRanker) -> list[dict[str, Any]]:
-    """Return what is known of each item: the ranker's beliefs, or else means of all feedback."""
+    """Return what is known of each item: the ranker's beliefs, or else means of all feedback.
+
+    Its beliefs count where it has learnt from most of what was seen. An apprentice learns from few
+    rounds, and is judged by all: beliefs would contradict what is said of its list.
+    """
     grade = float(live.config.request.get("max_grade", 1.0))
     beliefs = live.learner.beliefs()
     if named_measure(live.config.measure).exponential_gain and grade != 1.0:
         beliefs = None  # of gains, which are no shares of relevance
+    if live.config.mode == "apprentice":
+        beliefs = None
     found = []
     for place, name in enumerate(live.config.catalogue or ()):
         item = live.tally.items.get(name, ItemTally())
         mean, low, high = item.mean(), None, None
         if mean is not None:
             variance = item.variance_of_mean(grade)
-            if beliefs is not None:
+            if beliefs is not None and 2 * item.untaught <= item.observed:
                 mean = grade * float(beliefs[0][place])
                 variance = (grade * float(beliefs[1][place])) ** 2
             around = interval(mean, variance)
@@ -234,10 +265,11 @@ def _apprentice(live: LiveRanker) -> dict[str, Any]:
         grade = float(live.config.request.get("max_grade", 1.0))
         top = [tally.items.get(str(name), ItemTally()) for name in live.learner.best()[:k]]
         n_own = min(item.observed for item in top)
-        own = sum(item.mean() or 0.0 for item in top) / k
+        own = sum(item.mean() or 0.0 for item in top) / k if n_own else None
         variance = sum(item.variance_of_mean(grade) for item in top) / k**2 if n_own else math.inf
     spread = tally.baseline.variance_of_mean()
-    difference = interval(own - baseline, variance + spread)
+    apart = None if own is None or baseline is None else own - baseline
+    difference = interval(apart, variance + spread)
     return {
         "baseline": {**interval(baseline, spread), "n": tally.baseline.n},
         "own": {**interval(own, variance), "n": n_own},
@@ -268,13 +300,19 @@ def _warnings(live: LiveRanker) -> list[str]:
             "More than half of all lists get no feedback in time: is `wait_seconds` too short?"
         )
     best = _best(live)
-    if config.mode == "apprentice" and best is not None:
+    if config.mode == "apprentice" and best is not None and config.apprentice_share == 0.0:
         unseen = [name for name in best[: config.k] if name not in tally.items]
-        if unseen and tally.baseline.n > 100:
+        if unseen and tally.baseline.n > _FEW_ROUNDS:
             found.append(
                 f"Nothing is known of {unseen[0]!r}, which the apprentice would show: let the "
                 f"baseline vary, or set `apprentice_share`."
             )
+    never_shown = config.catalogue is None and config.apprentice_share == 0.0
+    if config.mode == "apprentice" and never_shown and tally.baseline.n > _FEW_ROUNDS:
+        found.append(
+            "Nothing is known of the apprentice's own lists, which are never shown: set "
+            "`apprentice_share`."
+        )
     if tally.refused:
         found.append(f"{tally.refused} lessons had numbers too large to learn from.")
     return found

@@ -10,6 +10,7 @@ from keyhole.service.events import Answered, Ranked
 MOST_POINTS = 256
 """Points of a series, beyond which neighbours are merged."""
 _MOST_ALARMS = 100
+_MOST_REFUSALS = 1_000
 _LONGEST_DELAY = 48
 """Delays are counted in buckets that double, from a millisecond up."""
 
@@ -21,6 +22,8 @@ class ItemTally(msgspec.Struct):
     observed: int = 0
     total: float = 0.0
     squares: float = 0.0
+    untaught: int = 0
+    """Of what was observed, how often the ranker did not learn from it."""
 
     def mean(self) -> float | None:
         """Return the mean relevance that was revealed, if any was."""
@@ -51,15 +54,16 @@ class Group(msgspec.Struct):
         self.total += score
         self.squares += score * score
 
-    def mean(self) -> float:
-        """Return the mean score."""
-        return self.total / self.n if self.n else 0.0
+    def mean(self) -> float | None:
+        """Return the mean score, if there is any."""
+        return self.total / self.n if self.n else None
 
     def variance_of_mean(self) -> float:
         """Return the variance of the mean."""
         if self.n < 2:
             return math.inf
-        return max(self.squares / self.n - self.mean() ** 2, 0.0) / (self.n - 1)
+        mean = self.total / self.n
+        return max(self.squares / self.n - mean**2, 0.0) / (self.n - 1)
 
 
 class Point(msgspec.Struct, array_like=True):
@@ -110,6 +114,8 @@ class Tally(msgspec.Struct):
     own: Group = msgspec.field(default_factory=Group)
     truth: Truth = msgspec.field(default_factory=Truth)
     shown: tuple[str, ...] = ()
+    refusals: list[int] = []
+    """The events of the last lessons that were refused."""
 
     def count_rank(self, ranked: Ranked, names: tuple[str, ...]) -> None:
         """Count a list that was shown."""
@@ -152,6 +158,7 @@ class Tally(msgspec.Struct):
             for index, relevance in zip(ranked.ranking, answered.relevance, strict=False):
                 item = self._item(names[index])
                 item.observed += 1
+                item.untaught += answered.learned != "pending"
                 item.total += relevance
                 item.squares += relevance * relevance
 
@@ -181,6 +188,12 @@ class Tally(msgspec.Struct):
     def change_items(self) -> None:
         """Compare lists of other items from here on: what was lost with those before is no news."""
         self.truth = Truth(n_before=self.truth.n_before + self.truth.n)
+
+    def count_refused(self, seq: int) -> None:
+        """Note that an event could not be learnt from."""
+        self.refused += 1
+        self.refusals.append(seq)
+        del self.refusals[:-_MOST_REFUSALS]
 
     def count_alarm(self, round: int, seq: int) -> None:
         """Note that a test for changes has found one."""
@@ -240,9 +253,9 @@ class Tally(msgspec.Struct):
         self.width *= 2
 
 
-def interval(mean: float, variance: float) -> dict[str, Any]:
+def interval(mean: float | None, variance: float) -> dict[str, Any]:
     """Return a mean with its 95 % interval, None for what is not known."""
-    if not math.isfinite(variance):
+    if mean is None or not math.isfinite(variance):
         return {"value": mean, "low": None, "high": None}
     reach = 1.96 * math.sqrt(variance)
     return {"value": mean, "low": mean - reach, "high": mean + reach}

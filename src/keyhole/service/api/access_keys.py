@@ -13,7 +13,7 @@ from keyhole.service.api.operations import Operation, Reply, json_response
 from keyhole.service.errors import NotFound
 from keyhole.service.events import Key
 from keyhole.service.http.request import json_of
-from keyhole.service.keys import ScopeName, new_key
+from keyhole.service.keys import MOST_NAME, ScopeName, new_key
 
 if TYPE_CHECKING:
     from keyhole.service.http.service import Service
@@ -30,6 +30,8 @@ class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rankers: Annotated[list[RankerPattern], Meta(min_length=1, max_length=1_000)]
     """Names; ``*`` stands for all."""
     expires_days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
+    name: Annotated[str, Meta(max_length=MOST_NAME)] = ""
+    """What you call it: lists of keys and the log show it."""
 
 
 class KeyReply(msgspec.Struct, frozen=True):
@@ -41,6 +43,9 @@ class KeyReply(msgspec.Struct, frozen=True):
     created_at: int
     """The wall clock in milliseconds."""
     expires_at: int | None
+    name: str
+    last_used_at: int | None
+    """When it was last used, to a minute; null: never."""
 
 
 class NewKeyReply(KeyReply, frozen=True, kw_only=True):
@@ -67,7 +72,9 @@ async def list_keys(request: Request, service: "Service") -> Response:
 async def create_key(request: Request, service: "Service") -> Response:
     """Create an access key, which is shown this once."""
     asked = await json_of(request, service.settings.max_body_bytes, _request)
-    text, key = new_key(asked.scopes, asked.rankers, expires_days=asked.expires_days)
+    text, key = new_key(
+        asked.scopes, asked.rankers, name=asked.name, expires_days=asked.expires_days
+    )
     await asyncio.to_thread(service.desk.store.add_key, key)
     service.keyring.forget()
     known = msgspec.structs.asdict(_reply(key))
@@ -85,7 +92,15 @@ async def remove_key(request: Request, service: "Service") -> Response:
 
 
 def _reply(key: Key) -> KeyReply:
-    return KeyReply(key.prefix, key.scopes, key.rankers, key.created_at, key.expires_at)
+    return KeyReply(
+        key.prefix,
+        key.scopes,
+        key.rankers,
+        key.created_at,
+        key.expires_at,
+        key.name,
+        key.used_at,
+    )
 
 
 OPERATIONS = (

@@ -21,7 +21,7 @@ from keyhole.service.commands import (
     RankRequest,
 )
 from keyhole.service.desk import Desk
-from keyhole.service.events import Learned
+from keyhole.service.events import Outcome
 from keyhole.service.http.problems import encode, problem_of
 from keyhole.service.http.request import JSON_TYPES, NDJSON_TYPES, body_of, decode, json_of
 from keyhole.service.logs import logger
@@ -45,7 +45,7 @@ class LineReply(msgspec.Struct, frozen=True, omit_defaults=True):
     """From 1, as it was sent; empty lines have no reply."""
     status: int
     event_id: str | None = None
-    learned: Learned | None = None
+    learned: Outcome | None = None
     seq: int | None = None
     type: str | None = None
     """The type of the problem."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
@@ -55,15 +55,18 @@ async def list_events(request: Request, service: "Service") -> Response:
     default = _DEFAULT_LIMIT if form == "json" else most
     limit = number(query.get("limit"), "limit", default=default, least=1, most=most)
     desk, ranker = service.desk, request.path_params["ranker"]
-    desk.engine.ranker(ranker)
+    refusals = desk.engine.ranker(ranker).tally.refusals
     if form == "json":
-        page = await asyncio.to_thread(_records, desk.store, ranker, after, limit)
+        page = await asyncio.to_thread(_records, desk.store, ranker, after, limit, refusals)
         more = page[-1]["seq"] if len(page) == limit else None
         return json_response(EventsReply(page, more))
     if form == "ndjson":
-        page = await asyncio.to_thread(_records, desk.store, ranker, after, min(limit, _PAGE))
-        return StreamingResponse(_lines(desk.store, ranker, page, limit), media_type=FORMATS[form])
-    file = await asyncio.to_thread(_table, desk.store, ranker, after, limit)
+        page = await asyncio.to_thread(
+            _records, desk.store, ranker, after, min(limit, _PAGE), refusals
+        )
+        lines = _lines(desk.store, ranker, page, limit, refusals)
+        return StreamingResponse(lines, media_type=FORMATS[form])
+    file = await asyncio.to_thread(_table, desk.store, ranker, after, limit, refusals)
     return _Table(file, ranker)
 
 
@@ -84,12 +87,14 @@ def _format(request: Request, given: str | None) -> str:
     )
 
 
-def _records(store: Store, ranker: str, after: int, limit: int) -> list[dict[str, Any]]:
-    return list(event_records(store, ranker, after=after, limit=limit))
+def _records(
+    store: Store, ranker: str, after: int, limit: int, refusals: Sequence[int]
+) -> list[dict[str, Any]]:
+    return list(event_records(store, ranker, after=after, limit=limit, refusals=refusals))
 
 
 async def _lines(
-    store: Store, ranker: str, page: list[dict[str, Any]], limit: int
+    store: Store, ranker: str, page: list[dict[str, Any]], limit: int, refusals: Sequence[int]
 ) -> AsyncIterator[bytes]:
     """Yield the log as lines from its first page on, so that no more than a page is held."""
     while page:
@@ -97,15 +102,16 @@ async def _lines(
         after, limit = page[-1]["seq"], limit - len(page)
         if limit <= 0:
             return
-        page = await asyncio.to_thread(_records, store, ranker, after, min(limit, _PAGE))
+        page = await asyncio.to_thread(_records, store, ranker, after, min(limit, _PAGE), refusals)
 
 
-def _table(store: Store, ranker: str, after: int, limit: int) -> IO[bytes]:
+def _table(store: Store, ranker: str, after: int, limit: int, refusals: Sequence[int]) -> IO[bytes]:
     """Return impressions and their feedback as a Parquet file, a row for each item revealed."""
     try:
         file = TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
         try:
-            write_parquet(impressions(store, ranker, after=after, limit=limit), file)
+            rows = impressions(store, ranker, after=after, limit=limit, refusals=refusals)
+            write_parquet(rows, file)
             file.seek(0)
         except BaseException:
             file.close()

@@ -10,10 +10,25 @@ from starlette.responses import Response
 
 from keyhole.errors import InvalidInput, shown
 from keyhole.service.api.operations import Operation, Parameter, Reply, json_response
-from keyhole.service.commands import Configure, Name, RankerReply, RankerRequest, StateReply
+from keyhole.service.commands import (
+    Configure,
+    Delete,
+    ItemsEdit,
+    ItemsRequest,
+    Name,
+    RankerChange,
+    RankerReply,
+    RankerRequest,
+    Rename,
+    RenameRequest,
+    Reset,
+    Revision,
+    StateReply,
+)
+from keyhole.service.configuring import revise
 from keyhole.service.errors import StaleVersion
-from keyhole.service.http.problems import encode
-from keyhole.service.http.request import json_of, query_of
+from keyhole.service.http.problems import Forbidden, encode
+from keyhole.service.http.request import JSON_TYPES, body_of, decode, json_of, query_of
 from keyhole.service.http.streams import LiveStream
 from keyhole.service.specs import check_settings
 
@@ -21,6 +36,12 @@ if TYPE_CHECKING:
     from keyhole.service.http.service import Service
 
 _request = msgspec.json.Decoder(RankerRequest)
+_named = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_change = msgspec.json.Decoder(RankerChange)
+_items = msgspec.json.Decoder(ItemsRequest)
+_edit = msgspec.json.Decoder(ItemsEdit)
+_rename = msgspec.json.Decoder(RenameRequest)
+_FIELDS = frozenset(RankerRequest.__struct_fields__)
 _RETRY_MS = 2_000
 
 
@@ -41,12 +62,83 @@ class RankersReply(msgspec.Struct, frozen=True):
 async def put_ranker(request: Request, service: "Service") -> Response:
     """Create a ranker or change it."""
     name = _name(request.path_params["ranker"])
-    asked = await json_of(request, service.settings.max_body_bytes, _request)
+    body = await body_of(request, service.settings.max_body_bytes, JSON_TYPES)
+    asked = decode(_request, body)
     check_settings(asked.settings)
     desk = service.desk
-    command = Configure(name, asked, _if_match(request, name in desk.engine.rankers))
+    command = Configure(
+        name,
+        asked,
+        _if_match(request, name in desk.engine.rankers),
+        left_out=_FIELDS - _named.decode(body).keys(),
+        by=request.state.access.who,
+    )
     reply: RankerReply = await desk.submit(command)
     return json_response(reply, 201 if reply.created else 200, _etag(reply))
+
+
+async def patch_ranker(request: Request, service: "Service") -> Response:
+    """Change what is named of a ranker."""
+    return await _revise(request, service, _change)
+
+
+async def put_items(request: Request, service: "Service") -> Response:
+    """Change the list of a ranker."""
+    return await _revise(request, service, _items)
+
+
+async def edit_items(request: Request, service: "Service") -> Response:
+    """Add items to the list of a ranker, and remove some."""
+    return await _revise(request, service, _edit)
+
+
+async def _revise(
+    request: Request, service: "Service", decoder: "msgspec.json.Decoder[Any]"
+) -> Response:
+    revision: Revision = await json_of(request, service.settings.max_body_bytes, decoder)
+    name, if_match = _there(request, service)
+    reply = await revise(service.desk, name, revision, if_match, request.state.access.who)
+    return json_response(reply, headers=_etag(reply))
+
+
+async def reset_ranker(request: Request, service: "Service") -> Response:
+    """Let a ranker forget what it has learnt."""
+    await _no_body(request, service, "A reset")
+    name, if_match = _there(request, service)
+    reply = await service.desk.submit(Reset(name, if_match, request.state.access.who))
+    return json_response(reply, headers=_etag(reply))
+
+
+async def rename_ranker(request: Request, service: "Service") -> Response:
+    """Let a new ranker go on from the state of this one."""
+    asked = await json_of(request, service.settings.max_body_bytes, _rename)
+    name, if_match = _there(request, service)
+    access = request.state.access
+    if not access.sees(asked.to):
+        raise Forbidden(f"This key must be for the ranker {shown(asked.to)} to do that.")
+    command = Rename(name, asked.to, if_match, access.who)
+    reply: RankerReply = await service.desk.submit(command)
+    return json_response(reply, 201, {**_etag(reply), "location": f"/v1/rankers/{asked.to}"})
+
+
+async def delete_ranker(request: Request, service: "Service") -> Response:
+    """Delete a ranker; its log stays."""
+    await _no_body(request, service, "A deletion")
+    name, if_match = _there(request, service)
+    await service.desk.submit(Delete(name, if_match, request.state.access.who))
+    return Response(status_code=204)
+
+
+async def _no_body(request: Request, service: "Service", what: str) -> None:
+    body = await body_of(request, service.settings.max_body_bytes, JSON_TYPES)
+    if body not in (b"", b"{}"):
+        raise InvalidInput(f"{what} must have an empty body.")
+
+
+def _there(request: Request, service: "Service") -> tuple[str, int | None]:
+    """Return the name of a ranker that is there, and the version that a change is for."""
+    name = service.desk.engine.ranker(request.path_params["ranker"]).name
+    return name, _if_match(request, exists=True)
 
 
 async def get_ranker(request: Request, service: "Service") -> Response:
@@ -132,6 +224,9 @@ def _if_match(request: Request, exists: bool) -> int | None:
 
 _TAG = Parameter("ETag", {"type": "string"}, "The version, for If-Match.")
 _REPLY = {"application/json": RankerReply}
+_MATCH = (Parameter("If-Match", {"type": "string"}, "The ETag that was read, or `*`."),)
+_BODYLESS = (400, 408, 409, 412, 413, 415, 422, 507)
+_CHANGED = {200: Reply("Changed, or already so.", _REPLY, (_TAG,))}
 
 OPERATIONS = (
     Operation(
@@ -146,9 +241,42 @@ OPERATIONS = (
         },
         problems=(409, 412, 507),
         request={"application/json": RankerRequest},
-        headers=(
-            Parameter("If-Match", {"type": "string"}, "The ETag that was read, or `*`."),
-        ),
+        headers=_MATCH,
+    ),
+    Operation(
+        "PATCH", "/v1/rankers/{ranker}", patch_ranker, "admin", "Change what is named of a ranker",
+        _CHANGED, problems=(409, 412, 507), request={"application/json": RankerChange},
+        headers=_MATCH,
+    ),
+    Operation(
+        "PUT", "/v1/rankers/{ranker}/items", put_items, "admin", "Change the list of a ranker",
+        _CHANGED, problems=(409, 412, 507), request={"application/json": ItemsRequest},
+        headers=_MATCH,
+    ),
+    Operation(
+        "POST", "/v1/rankers/{ranker}/items", edit_items, "admin",
+        "Add items to the list of a ranker, and remove some",
+        _CHANGED, problems=(409, 412, 507), request={"application/json": ItemsEdit},
+        headers=_MATCH,
+    ),
+    Operation(
+        "POST", "/v1/rankers/{ranker}/reset", reset_ranker, "admin",
+        "Forget what a ranker has learnt",
+        {200: Reply("It begins anew.", _REPLY, (_TAG,))}, problems=_BODYLESS, headers=_MATCH,
+    ),
+    Operation(
+        "POST", "/v1/rankers/{ranker}/rename", rename_ranker, "admin", "Rename a ranker",
+        {
+            201: Reply(
+                "The ranker of the new name.", _REPLY,
+                (_TAG, Parameter("Location", {"type": "string"}, "Where it is now.")),
+            )
+        },
+        problems=(409, 412, 507), request={"application/json": RenameRequest}, headers=_MATCH,
+    ),
+    Operation(
+        "DELETE", "/v1/rankers/{ranker}", delete_ranker, "admin", "Delete a ranker",
+        {204: Reply("It is gone; its log is kept.")}, problems=_BODYLESS, headers=_MATCH,
     ),
     Operation(
         "GET", "/v1/rankers/{ranker}", get_ranker, "read", "Read a ranker",

@@ -11,9 +11,10 @@ STATUS = {
     "not_shown": "never shown to anybody",
 }
 LEARNED = {
-    "pending": "learnt from",
+    "learned": "learnt from",
     "late": "too late to learn from",
     "unused": "not learnt from",
+    "refused": "refused: its numbers are too large",
 }
 
 

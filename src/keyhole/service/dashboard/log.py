@@ -1,6 +1,6 @@
 """The event log for people: newest first, page by page, each event in a few words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -10,6 +10,7 @@ from keyhole.service.events import (
     Activated,
     Answered,
     Config,
+    Deleted,
     Event,
     Expired,
     Kind,
@@ -17,6 +18,7 @@ from keyhole.service.events import (
     Rebased,
     Repeated,
     body_of,
+    outcome_of,
 )
 from keyhole.service.store.base import Store
 
@@ -33,14 +35,15 @@ KINDS: dict[Kind, str] = {
     "feedback": "it was told what came of it",
     "activate": "a deferred list was shown after all",
     "expire": "feedback is no longer waited for",
-    "rebase": "a newer algorithm took over",
+    "rebase": "a whole state was written down",
+    "delete": "it was deleted or renamed",
 }
 
 NamesOf = Callable[[Ranked], tuple[str, ...]]
 
 
 def log_page(
-    store: Store, ranker: str, kind: str | None, before: int | None
+    store: Store, ranker: str, kind: str | None, before: int | None, after: int = 0
 ) -> tuple[list[Event], int | None]:
     """Return the newest events before a number, and where older ones may be, if any are.
 
@@ -50,11 +53,13 @@ def log_page(
         The kind of event that is wanted; None for all.
     before
         The events returned have a smaller number; None: from the newest on.
+    after
+        And a greater one than this.
     """
     newest = store.last(ranker)
     end = 0 if newest is None else newest.seq
     top = end if before is None else min(before - 1, end)
-    oldest_scanned = max(top - _MOST_SCANNED, 0)
+    oldest_scanned = max(top - _MOST_SCANNED, after)
     found: list[Event] = []
     while top > oldest_scanned:
         start = max(top - _CHUNK, oldest_scanned)
@@ -63,20 +68,24 @@ def log_page(
             if kind is None or event.kind == kind:
                 found.append(event)
                 if len(found) == PAGE_SIZE:
-                    return found, event.seq if event.seq > 1 else None
+                    return found, event.seq if event.seq > after + 1 else None
         top = start
-    return found, top + 1 if top > 0 else None
+    return found, top + 1 if top > after else None
 
 
-def event_row(event: Event, names_of: NamesOf) -> dict[str, Any]:
-    """Return an event as a row of the log."""
+def event_row(event: Event, names_of: NamesOf, refusals: Sequence[int] = ()) -> dict[str, Any]:
+    """Return an event as a row of the log; ``refusals`` could not be learnt from."""
+    body = body_of(event)
+    what = _WHAT[event.kind](body, names_of)
+    if isinstance(body, Answered):
+        what = f"{what}; {LEARNED[outcome_of(body, event.seq, refusals)]}"
     return {
         "seq": event.seq,
         "at": instant(event.at).isoformat(timespec="milliseconds"),
         "time": moment(event.at),
         "kind": event.kind,
         "key": event.key,
-        "what": _WHAT[event.kind](body_of(event), names_of),
+        "what": what,
     }
 
 
@@ -87,7 +96,16 @@ def event_address(root: str, ranker: str, key: str) -> str:
 
 def _config(body: Config, names_of: NamesOf) -> str:
     n = "lists of the caller" if body.catalogue is None else f"{count(len(body.catalogue))} items"
-    return f"{body.spec.get('name', 'ranker')}, {body.mode}, {body.measure}, top {body.k}, {n}"
+    what = f"{body.spec.get('name', 'ranker')}, {body.mode}, {body.measure}, top {body.k}, {n}"
+    return f"{'Began anew: ' * body.fresh}{what}{_by(body.by)}"
+
+
+def _by(who: str | None) -> str:
+    return "" if who is None else f"; by {who}"
+
+
+def _delete(body: Deleted, names_of: NamesOf) -> str:
+    return f"{'Deleted' if body.to is None else f'Renamed to {body.to}'}{_by(body.by)}"
 
 
 def _rank(body: Ranked, names_of: NamesOf) -> str:
@@ -106,8 +124,7 @@ def _repeat(body: Repeated, names_of: NamesOf) -> str:
 def _feedback(body: Answered, names_of: NamesOf) -> str:
     seen = ", ".join(f"{number:g}" for number in body.relevance[:_FEW_NAMES])
     more = " …" if len(body.relevance) > _FEW_NAMES else ""
-    said = f"relevance {seen}{more}" if body.status == "observed" else STATUS[body.status]
-    return f"{said}; {LEARNED[body.learned]}"
+    return f"relevance {seen}{more}" if body.status == "observed" else STATUS[body.status]
 
 
 def _expire(body: Expired, names_of: NamesOf) -> str:
@@ -120,7 +137,7 @@ def _activate(body: Activated, names_of: NamesOf) -> str:
 
 
 def _rebase(body: Rebased, names_of: NamesOf) -> str:
-    return "The whole state was written down for a newer algorithm to go on from"
+    return "The whole state was written down, to go on from"
 
 
 _WHAT: dict[Kind, Callable[[Any, NamesOf], str]] = {
@@ -131,4 +148,5 @@ _WHAT: dict[Kind, Callable[[Any, NamesOf], str]] = {
     "activate": _activate,
     "expire": _expire,
     "rebase": _rebase,
+    "delete": _delete,
 }

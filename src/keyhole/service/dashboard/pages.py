@@ -1,17 +1,26 @@
 """The pages: each is put together from plain data, which its JSON twin gives as it is."""
 
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import jinja2
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from keyhole.version import __version__
 
 _HEADERS = {"cache-control": "no-store"}
-TITLES = {404: "Not found", 422: "That cannot be done", 500: "Something went wrong here"}
+DOCUMENTS = ("service.md", "operating.md")
+TITLES = {
+    403: "This key may not do that",
+    404: "Not found",
+    409: "It has changed meanwhile",
+    422: "That cannot be done",
+    500: "Something went wrong here",
+}
 
 
 class _Blank(dict[str, str]):
@@ -83,6 +92,18 @@ def error_html(status: int, title: str, detail: str, *, is_passing: bool = False
 def login_html(where: str, wrong: str = "") -> bytes:
     """Return the form for a key; ``where`` is the page that it leads to."""
     return _templates.get_template("login.html").render(where=where, wrong=wrong).encode()
+
+
+async def documentation(request: Request) -> Response:
+    """Return a page of the documentation, as it is written: that of this version, also offline."""
+    name = request.path_params["page"]
+    if name not in DOCUMENTS:
+        raise HTTPException(404)
+    packaged = Path(__file__).parent / "docs" / name
+    path = packaged if packaged.is_file() else Path(__file__).parents[4] / "docs" / name
+    if not path.is_file():
+        raise HTTPException(404)
+    return Response(path.read_text("utf-8"), media_type="text/plain; charset=utf-8")
 
 
 def with_query(path: str, **parameters: Any) -> str:

@@ -16,6 +16,7 @@ from keyhole.service.dashboard.numbers import (
     signed,
     value,
 )
+from keyhole.service.events import Mode
 
 Summary = dict[str, Any]
 Row = dict[str, Any]
@@ -28,6 +29,13 @@ MODES = {
     "apprentice": "shows the caller's list and learns beside it",
     "frozen": "shows what it knows and learns no more",
 }
+_CALLED: dict[tuple[str, Mode], str] = {
+    ("apprentice", "online"): "Promote",
+    ("online", "frozen"): "Freeze",
+    ("apprentice", "frozen"): "Freeze",
+    ("frozen", "online"): "Let it learn again",
+}
+"""What a change of mode is called, by the mode before and the one after it."""
 _DIFFERS = {
     "online": "it explored, or has learnt since",
     "apprentice": "the list shown was the caller's",
@@ -63,6 +71,42 @@ def ranker_page(summary: Summary) -> dict[str, Any]:
             "series": series_rows(summary),
         },
         "charts": charts(summary),
+    }
+
+
+def acts_of(before: str) -> list[tuple[str, str]]:
+    """Return what can be done with a ranker of a mode: the mode after it, and what it is called."""
+    return [(after, called) for (mode, after), called in _CALLED.items() if mode == before]
+
+
+def within(page: dict[str, Any], summary: Summary, first: int, end: int) -> dict[str, Any]:
+    """Return a page whose charts, and the table of them, are of some rounds alone."""
+    series = _smoothed(summary["series"])
+    kept = [place for place, round in enumerate(series["round"]) if first <= round < end]
+    part = {
+        name: None if line is None else [line[place] for place in kept]
+        for name, line in series.items()
+    }
+    alarms = [alarm for alarm in summary["alarms"] if first <= alarm["round"] < end]
+    chosen = {**summary, "series": part, "alarms": alarms}
+    says = (
+        f"The charts are of rounds {count(first)} to {count(end - 1)}; all else is of all rounds."
+    )
+    if not kept:
+        says = "No round of these days is in the charts."
+    drawn, has_regret = len(kept) > 1, part["regret"] is not None
+    flags = {
+        "drawn": drawn,
+        "not_drawn": not drawn,
+        "regret": drawn and has_regret,
+        "no_regret": not (drawn and has_regret),
+    }
+    return {
+        **page,
+        "texts": {**page["texts"], "range_says": says},
+        "flags": {**page["flags"], **flags},
+        "rows": {**page["rows"], "series": series_rows(chosen)},
+        "charts": charts(chosen),
     }
 
 
@@ -286,7 +330,9 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
             else ""
         ),
         "ranking_says": (
-            "The list shown last is the one it believes best."
+            "Every query has a best list of its own."
+            if summary["items"] is None
+            else "The list shown last is the one it believes best."
             if differs == 0
             else f"{count(differs)} of {count(len(ranking))} positions differ: {_DIFFERS[mode]}."
         ),
@@ -303,6 +349,7 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
         ),
         "exploration_label": "Line chart: share of rounds that explore,"
         f" now {percent(summary['exploration_share'])}.",
+        "range_says": "",
         "apprentice_says": _apprentice_sentence(summary["apprentice"]),
     }
 
@@ -310,6 +357,11 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
 def _apprentice_sentence(apprentice: Row | None) -> str:
     if apprentice is None:
         return ""
+    if apprentice["own"]["value"] is None:
+        return (
+            "Nothing is known yet of the apprentice's own list: no item on its top, or no list of "
+            "its own, was shown and answered."
+        )
     if apprentice["better"]:
         return "The apprentice would do better: the whole interval of the difference speaks for it."
     return "Not decided yet: the interval of the difference holds zero, or speaks for the caller."

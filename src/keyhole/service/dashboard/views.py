@@ -12,6 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from keyhole.errors import InvalidInput, KeyholeError
 from keyhole.service.commands import EvaluationRequest
 from keyhole.service.dashboard.commands import first_commands, next_commands
+from keyhole.service.dashboard.dates import days_of, rounds_of, seqs_of
 from keyhole.service.dashboard.evaluate_page import (
     BASELINES,
     BOUNDS,
@@ -23,18 +24,34 @@ from keyhole.service.dashboard.evaluate_page import (
 )
 from keyhole.service.dashboard.event_page import MAX_ROWS, event_pairs, event_rows
 from keyhole.service.dashboard.index_page import index_page
+from keyhole.service.dashboard.keys_page import key_row
 from keyhole.service.dashboard.log import KINDS, event_address, event_row, log_page
 from keyhole.service.dashboard.pages import error_page, html, plain, root_of, with_query
-from keyhole.service.dashboard.ranker_page import MODES, ranker_page
+from keyhole.service.dashboard.ranker_page import MODES, acts_of, ranker_page, within
 from keyhole.service.dashboard.stream import messages
 from keyhole.service.desk import Desk
-from keyhole.service.errors import NotFound, Preparing, RankerDamaged, StoreError
+from keyhole.service.errors import (
+    Conflict,
+    NotAllowed,
+    NotFound,
+    Preparing,
+    StaleVersion,
+    StoreError,
+)
 from keyhole.service.evaluations import evaluate
 from keyhole.service.live import LiveRanker
 from keyhole.service.summary import event_page
 from keyhole.service.summary import summary as summary_of
 
 _JSON = ".json"
+_STATUSES: dict[type[KeyholeError], int] = {
+    NotAllowed: 403,
+    NotFound: 404,
+    Conflict: 409,
+    StaleVersion: 409,
+    StoreError: 503,
+    Preparing: 503,
+}
 View = Callable[[Request], Awaitable[Response]]
 
 
@@ -59,9 +76,7 @@ def page_of_errors(view: Callable[..., Awaitable[Response]]) -> Callable[..., Aw
 
 
 def _status_of(error: KeyholeError) -> int:
-    if isinstance(error, NotFound):
-        return 404
-    return 503 if isinstance(error, StoreError | Preparing | RankerDamaged) else 422
+    return next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 422)
 
 
 class Settings(Protocol):
@@ -99,9 +114,19 @@ class Dashboard:
             "page": page,
             "needs_key": needs_key,
             "commands": first_commands(_base(request), needs_key),
+            "may_act": may_act(request),
+            "may_see_keys": _may_see_keys(request),
             "twin": f"{root_of(request)}/index.json",
         }
         return html(request, "index.html", data)
+
+    @page_of_errors
+    async def keys(self, request: Request) -> Response:
+        """Show the access keys: what they may do, and when they were last used."""
+        if not _may_see_keys(request):
+            raise NotAllowed("This key must have the scope admin for all rankers to see keys.")
+        keys = await run_in_threadpool(self.desk.store.keys)
+        return html(request, "keys.html", {"keys": [key_row(key) for key in keys]})
 
     # ------------------------------------------------------------------- one ranker
 
@@ -110,7 +135,11 @@ class Dashboard:
         """Show what a ranker knows, shows and has gone through."""
         live, is_json = self._live(request, request.path_params["ranker"])
         summary = summary_of(live)
-        page = ranker_page(summary)
+        page, query = ranker_page(summary), _days_in(request)
+        days = days_of(**query)
+        if not days.is_all:
+            rounds = await run_in_threadpool(rounds_of, self.desk.store, live, days)
+            page = within(page, summary, *rounds)
         if is_json:
             return plain({"summary": summary, "page": page})
         needs_key = bool(await run_in_threadpool(self.desk.store.keys))
@@ -122,7 +151,9 @@ class Dashboard:
             "mode_says": MODES[summary["mode"]],
             "commands": next_commands(_base(request), live, needs_key),
             "beat": self.settings.heartbeat_seconds,
-            "twin": f"{root_of(request)}/rankers/{live.name}{_JSON}",
+            "twin": with_query(f"{root_of(request)}/rankers/{live.name}{_JSON}", **query),
+            "days": query,
+            "acts": acts_of(live.config.mode) if may_act(request) else [],
         }
         return html(request, "ranker.html", data)
 
@@ -146,9 +177,14 @@ class Dashboard:
         kind = request.query_params.get("kind") or None
         if kind is not None and kind not in KINDS:
             raise NotFound(f"The kind of an event must be one of {', '.join(KINDS)}.")
-        before = _number(request.query_params.get("before"))
-        found, older = await run_in_threadpool(log_page, self.desk.store, live.name, kind, before)
-        rows = [event_row(event, live.names_of) for event in found]
+        before, query = _number(request.query_params.get("before")), _days_in(request)
+        days = days_of(**query)
+        after, end = await run_in_threadpool(seqs_of, self.desk.store, live.name, days)
+        top = end if before is None else min(before, end)
+        found, older = await run_in_threadpool(
+            log_page, self.desk.store, live.name, kind, top, after
+        )
+        rows = [event_row(event, live.names_of, live.tally.refusals) for event in found]
         if wants_json(request):
             return plain({"ranker": live.name, "kind": kind, "events": rows, "older": older})
         root = root_of(request)
@@ -162,9 +198,10 @@ class Dashboard:
             "kind": kind,
             "kinds": list(KINDS.items()),
             "events": rows,
-            "older": None if older is None else with_query(path, kind=kind, before=older),
-            "newest": None if before is None else with_query(path, kind=kind),
-            "twin": with_query(path + _JSON, kind=kind, before=before),
+            "older": None if older is None else with_query(path, kind=kind, before=older, **query),
+            "newest": None if before is None else with_query(path, kind=kind, **query),
+            "twin": with_query(path + _JSON, kind=kind, before=before, **query),
+            "days": query,
         }
         return html(request, "events.html", data)
 
@@ -258,6 +295,22 @@ def _sees(request: Request, name: str) -> bool:
     """Return whether whoever asks may see a ranker; outside of the service everybody may."""
     access = getattr(request.state, "access", None)
     return access is None or bool(access.sees(name))
+
+
+def may_act(request: Request) -> bool:
+    """Return whether whoever asks may change rankers; outside of the service everybody may."""
+    access = getattr(request.state, "access", None)
+    return access is None or bool(access.may("admin"))
+
+
+def _may_see_keys(request: Request) -> bool:
+    access = getattr(request.state, "access", None)
+    return access is None or (bool(access.may("admin")) and access.rankers is None)
+
+
+def _days_in(request: Request) -> dict[str, str | None]:
+    """Return the days that a query names, as it names them."""
+    return {name: request.query_params.get(name) or None for name in ("since", "until")}
 
 
 def _number(text: str | None) -> int | None:

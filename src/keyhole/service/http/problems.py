@@ -119,6 +119,7 @@ TABLE: dict[type[BaseException], Row] = {
     Malformed: Row(400, "malformed", "The request cannot be read"),
     Unauthorized: Row(401, "unauthorized", "A key is needed", _BEARER),
     Forbidden: Row(403, "forbidden", "This key may not do that"),
+    errors.NotAllowed: Row(403, "forbidden", "This key may not do that"),
     NoSuchPath: Row(404, "not-found", "There is no such thing"),
     errors.NotFound: Row(404, "not-found", "There is no such thing"),
     WrongMethod: Row(405, "wrong-method", "This path has no such method"),

@@ -4,12 +4,12 @@ import asyncio
 import hmac
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from keyhole.errors import KeyholeError
 from keyhole.service.api.evaluations import Evaluations
 from keyhole.service.desk import Desk
-from keyhole.service.errors import LastKey
+from keyhole.service.errors import LastKey, StoreError
 from keyhole.service.events import Key
 from keyhole.service.http.problems import Busy, NotReady
 from keyhole.service.keys import KeyRing
@@ -40,7 +40,7 @@ class Service:
         self.stopping = asyncio.Event()
         self.n_streams = 0
         self.evaluations = Evaluations()
-        self.keyring = KeyRing(self._keys)
+        self.keyring = KeyRing(self._keys, note_use=self._note_use)
         self.metrics = Metrics(self._rankers)
         self.preparer = preparer or Preparer()
         self.failure: Exception | None = None
@@ -135,6 +135,15 @@ class Service:
 
     def _keys(self) -> list[Key]:
         return self.desk.store.keys()
+
+    def _note_use(self, prefix: str, at: int) -> None:
+        """Write down, beside requests, that a key is used; where that fails, a minute later."""
+
+        def write() -> None:
+            with suppress(StoreError):
+                self.desk.store.note_key_use(prefix, at)
+
+        asyncio.get_running_loop().run_in_executor(None, write)
 
     def _rankers(self) -> list[LiveRanker]:
         return [] if self._desk is None else list(self._desk.engine.rankers.values())

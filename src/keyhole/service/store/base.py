@@ -85,6 +85,10 @@ class Store(ABC):
         """Keep an access key."""
 
     @abstractmethod
+    def note_key_use(self, prefix: str, at: int) -> None:
+        """Remember when an access key was used last, if there is one."""
+
+    @abstractmethod
     def remove_key(self, prefix: str) -> bool:
         """Forget an access key; return whether there was one."""
 

@@ -1,7 +1,7 @@
 """What a log says, for other programs: events as records, impressions as a flat table."""
 
 import base64
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import IO, Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from keyhole.errors import LibraryMissing
 from keyhole.service.errors import StoreDamaged
-from keyhole.service.events import Answered, Config, Event, Ranked, body_of
+from keyhole.service.events import Answered, Config, Event, Ranked, body_of, outcome_of
 from keyhole.service.store.base import Store
 
 NamesOf = Callable[[Ranked], tuple[str, ...]]
@@ -34,10 +34,13 @@ def time_text(at: int) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{at % 1_000:03d}Z"
 
 
-def event_record(event: Event, names_of: NamesOf | None = None) -> dict[str, Any]:
+def event_record(
+    event: Event, names_of: NamesOf | None = None, refusals: Sequence[int] = ()
+) -> dict[str, Any]:
     """Return an event as plain data, the fields of its body among its own.
 
-    Rankings hold the names of items, or where ``names_of`` is not given, their indices.
+    Rankings hold the names of items, or where ``names_of`` is not given, their indices. Feedback
+    says what became of it, for which events could not be learnt from (``refusals``) must be known.
     """
     body = body_of(event)
     record: dict[str, Any] = {
@@ -49,6 +52,8 @@ def event_record(event: Event, names_of: NamesOf | None = None) -> dict[str, Any
         "link": event.link.hex(),
         **msgspec.to_builtins(body, builtin_types=(bytes,)),
     }
+    if isinstance(body, Answered):
+        record["learned"] = outcome_of(body, event.seq, refusals)
     if isinstance(body, Ranked):
         record |= _of_ranked(body, names_of)
     return {name: _text(value) for name, value in record.items() if value is not None}
@@ -101,16 +106,26 @@ def names_in(store: Store, ranker: str) -> NamesOf:
 
 
 def event_records(
-    store: Store, ranker: str, *, after: int = 0, limit: int | None = None
+    store: Store,
+    ranker: str,
+    *,
+    after: int = 0,
+    limit: int | None = None,
+    refusals: Sequence[int] = (),
 ) -> Iterator[dict[str, Any]]:
     """Yield the events of a ranker as plain data, in order."""
     names_of = names_in(store, ranker)
     for event in store.events(ranker, after=after, limit=limit):
-        yield event_record(event, names_of)
+        yield event_record(event, names_of, refusals)
 
 
 def impressions(
-    store: Store, ranker: str, *, after: int = 0, limit: int | None = None
+    store: Store,
+    ranker: str,
+    *,
+    after: int = 0,
+    limit: int | None = None,
+    refusals: Sequence[int] = (),
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each item that feedback was asked of: the first k of every list shown.
 
@@ -121,13 +136,18 @@ def impressions(
     for event in store.events(ranker, after=after, limit=limit):
         if event.kind == "rank" and event.key is not None:
             said = store.find(ranker, event.key, "feedback")
-            yield from _rows(event, said, names_of)
+            yield from _rows(event, said, names_of, refusals)
 
 
-def _rows(event: Event, said: Event | None, names_of: NamesOf) -> Iterator[dict[str, Any]]:
+def _rows(
+    event: Event, said: Event | None, names_of: NamesOf, refusals: Sequence[int]
+) -> Iterator[dict[str, Any]]:
     """Yield the rows of a list and of what was said of it."""
     ranked: Ranked = body_of(event)
     answered: Answered | None = None if said is None else body_of(said)
+    became = None
+    if said is not None and answered is not None:
+        became = outcome_of(answered, said.seq, refusals)
     names, contexts = names_of(ranked), _contexts(ranked)
     chances = ranked.chances or ()  # of some of the first k alone, where those are of two cells
     k = min(ranked.k, len(ranked.ranking) - ranked.n_excluded)
@@ -148,7 +168,7 @@ def _rows(event: Event, said: Event | None, names_of: NamesOf) -> Iterator[dict[
             "p_conditional": ranked.p_conditional,
             "reward": answered.relevance[position] if answered is not None and told else None,
             "status": None if answered is None else answered.status,
-            "learned": None if answered is None else answered.learned,
+            "learned": became,
             "feedback_seq": None if said is None else said.seq,
             "feedback_at": None if said is None else said.at,
             "context": None if contexts is None else contexts[item].tolist(),

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+import msgspec
+
 from keyhole.errors import InvalidInput
 from keyhole.service.errors import Conflict
 from keyhole.service.events import Event, Key, Kind, Snapshot
@@ -102,6 +104,11 @@ class MemoryStore(Store):
             if key.prefix in self._keys:
                 raise Conflict(f"There is an access key {key.prefix} already.")
             self._keys[key.prefix] = key
+
+    def note_key_use(self, prefix: str, at: int) -> None:
+        with self._lock:
+            if prefix in self._keys:
+                self._keys[prefix] = msgspec.structs.replace(self._keys[prefix], used_at=at)
 
     def remove_key(self, prefix: str) -> bool:
         with self._lock:

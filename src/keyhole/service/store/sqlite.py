@@ -34,6 +34,7 @@ _PAGE = 256
 _CHECKPOINT_PAGES = 8_000
 """Pages in the write-ahead log from which on they are moved to the database: 32 MB."""
 
+_KEY_COLUMNS = "prefix, sha256, scopes, rankers, created_at, expires_at, name, used_at"
 _COLUMNS = "ranker, seq, kind, key, idem, at, body, link"
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _SELECT = f"SELECT {_COLUMNS} FROM events WHERE ranker = ?"  # noqa: S608
@@ -316,11 +317,13 @@ class SqliteStore(Store):
 
     def keys(self) -> list[Key]:
         with self._reader() as db:
-            rows: list[Any] = db.execute("SELECT * FROM keys ORDER BY prefix").fetchall()
+            rows: list[Any] = db.execute(
+                f"SELECT {_KEY_COLUMNS} FROM keys ORDER BY prefix"  # noqa: S608
+            ).fetchall()
         try:
             return [
-                Key(prefix, sha256, tuple(json.loads(scopes)), tuple(json.loads(rankers)), *times)
-                for prefix, sha256, scopes, rankers, *times in rows
+                Key(prefix, sha256, tuple(json.loads(scopes)), tuple(json.loads(rankers)), *rest)
+                for prefix, sha256, scopes, rankers, *rest in rows
             ]
         except (TypeError, ValueError):
             raise StoreDamaged(
@@ -332,11 +335,15 @@ class SqliteStore(Store):
         try:
             with self._changing_keys() as db:
                 db.execute(
-                    "INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?)",
-                    (*row, key.created_at, key.expires_at),
+                    f"INSERT INTO keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+                    (*row, key.created_at, key.expires_at, key.name, key.used_at),
                 )
         except apsw.ConstraintError:
             raise Conflict(f"There is an access key {key.prefix} already.") from None
+
+    def note_key_use(self, prefix: str, at: int) -> None:
+        with self._changing_keys() as db:
+            db.execute("UPDATE keys SET used_at = ? WHERE prefix = ?", (at, prefix))
 
     def remove_key(self, prefix: str) -> bool:
         with self._changing_keys() as db:
