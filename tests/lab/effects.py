@@ -328,6 +328,9 @@ EFFECTS = {
     "keys create --ranker": Effect(
         "--ranker shop", "--ranker news", "keys create --scope rank --db k.db", then=f"{KEYS} k.db"
     ),
+    "keys create --name": Effect(
+        "--name front", "--name wall", f"{BASES['keys create']} --db k.db", then=f"{KEYS} k.db"
+    ),
     "keys create --db": Effect("--db k.db", "--db l.db", then=f"{KEYS} k.db", codes=(0, 0)),
     "keys create --expires-days": Effect(
         "--expires-days 2", "--expires-days 9", f"{BASES['keys create']} --db k.db",

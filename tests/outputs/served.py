@@ -211,7 +211,7 @@ def follow(heard: Heard) -> None:
     heard.outputs.append(Output("GET /v1/rankers/{ranker}/stream", told))
 
 
-CHANGED = {
+CHANGED: dict[str, Any] = {
     "changing": {**ONLINE, "items": ANIMALS, "apprentice_share": 0.5},
     "changing-lists": {name: each for name, each in LISTS.items() if each is not None},
 }

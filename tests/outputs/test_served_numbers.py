@@ -168,7 +168,7 @@ def test_rankers_that_are_changed_tell_how_they_are(told):
     """Each has shown a list, then waits shorter, has other items, another name, and begins anew."""
     path, where = "PATCH /v1/rankers/{ranker}", "/v1/rankers/{ranker}"
     fixed, lists = CHANGED["changing"], CHANGED["changing-lists"]
-    steps = [
+    steps: list[Any] = [
         (told.all(path)[0], {**fixed, "wait_seconds": 45.0}, (3, 3, 1, 1)),
         (told.all(path)[1], {**lists, "wait_seconds": 45.0}, (3, 3, 1, 1)),
     ]

@@ -1,5 +1,7 @@
 """What is said of an apprentice agrees with itself; items may be left out of its lists."""
 
+from typing import Any
+
 import pytest
 
 from keyhole.errors import InvalidInput
@@ -46,7 +48,8 @@ def test_beliefs_are_told_where_they_rest_on_what_was_seen():
         answer(engine, reply.event_id, [float(reply.ranking[0] == "cat")])
     live = engine.ranker("animals")
     told = {item["name"]: item["mean"] for item in summary(live)["items"]}
-    assert told["cat"] == live.learner.beliefs()[0][2]
+    beliefs: Any = live.learner.beliefs()
+    assert told["cat"] == beliefs[0][2]
 
 
 def test_a_list_that_nothing_is_known_of_has_no_value():
@@ -65,7 +68,7 @@ def test_a_list_that_nothing_is_known_of_has_no_value():
 
 
 def test_nobody_is_asked_for_a_share_that_is_set():
-    asked = {"mode": "apprentice", "ranker": "fixed", "settings": {"ranking": [2, 0, 1, 3]}}
+    asked: Any = {"mode": "apprentice", "ranker": "fixed", "settings": {"ranking": [2, 0, 1, 3]}}
     for share, is_warned in ((0.0, True), (1e-9, False)):
         engine = engine_of(**asked, apprentice_share=share)
         for _ in range(101):
@@ -96,7 +99,8 @@ def test_items_are_left_out_of_both_lists_of_an_apprentice(share):
     for round in range(60):
         out = ANIMALS[round % 4]
         reply = rank(engine, baseline=ANIMALS[::-1], exclude=[out])
-        ranked = body_of(engine.store.find("animals", reply.event_id, "rank"))
+        event: Any = engine.store.find("animals", reply.event_id, "rank")
+        ranked = body_of(event)
         assert sorted([*reply.ranking, out]) == ANIMALS
         if ranked.own is not None:
             assert reply.ranking == [name for name in ANIMALS[::-1] if name != out]
@@ -116,7 +120,7 @@ def test_items_are_left_out_of_both_lists_of_an_apprentice(share):
 def test_documents_that_are_left_out_may_be_in_the_baseline():
     engine = engine_of(n_features=1, ranker="random-lists", mode="apprentice")
     items = [Document("a"), Document("b"), Document("c")]
-    asked = {"items": items, "features": [[0.0], [1.0], [2.0]], "exclude": ["b"]}
+    asked: Any = {"items": items, "features": [[0.0], [1.0], [2.0]], "exclude": ["b"]}
     assert rank(engine, **asked, baseline=["b", "c", "a"]).ranking == ["c", "a"]
     with pytest.raises(InvalidInput, match="`baseline` must name items of the list, got 'eel'"):
         rank(engine, **asked, baseline=["eel"])

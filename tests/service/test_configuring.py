@@ -1,11 +1,15 @@
 """Rankers that are changed, reset, renamed and deleted: what stays, and what the log says."""
 
 import asyncio
+import json
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from keyhole.cli.app import app
 from keyhole.errors import InvalidInput
 from keyhole.service.commands import (
     Configure,
@@ -25,11 +29,13 @@ from keyhole.service.engine import Engine
 from keyhole.service.errors import Conflict, NotFound, StaleVersion, WasDeleted
 from keyhole.service.events import body_of
 from keyhole.service.replay import check_ranker
+from keyhole.service.starting import _configs as configs_of
+from keyhole.service.store import open_store
 from keyhole.service.store.memory import MemoryStore
 from keyhole.service.summary import summary
 from tests.service.desks import ANIMALS, answer, configure, engine_of, rank, state_of
 
-APPRENTICE = {"mode": "apprentice", "apprentice_share": 0.25, "wait_seconds": 60.0}
+APPRENTICE: Any = {"mode": "apprentice", "apprentice_share": 0.25, "wait_seconds": 60.0}
 SETTINGS = frozenset(RankerChange.__struct_fields__) - {"items"}
 
 
@@ -97,10 +103,11 @@ def test_a_put_of_what_is_as_always_leaves_out_nothing():
 def test_a_change_is_of_what_it_names_and_of_nothing_else(name):
     engine = engine_of(**APPRENTICE, missing=0.5, simulation=True, accept_linear_regret=True)
     before = engine.ranker("animals").config.request
-    value = {
+    changed: dict[str, Any] = {
         "mode": "frozen", "wait_seconds": 5.0, "missing": None, "apprentice_share": 0.5,
         "simulation": False, "accept_linear_regret": False,
-    }[name]  # fmt: skip
+    }  # fmt: skip
+    value = changed[name]
     reply = revise_now(engine, RankerChange(**{name: value}))
     now = {**msgspec.structs.asdict(reply.request)}
     were = msgspec.structs.asdict(msgspec.convert(before, RankerRequest))
@@ -135,7 +142,7 @@ def test_changes_that_meet_are_all_made():
         await desk.submit(Configure("animals", RankerRequest(items=ANIMALS, seed=1)))
         more = [ItemsEdit(add=[f"more-{i}"]) for i in range(6)]
         await asyncio.gather(*(revise(desk, "animals", each, None, None) for each in more))
-        items = set(request_of(desk.engine.ranker("animals")).items)
+        items = set(request_of(desk.engine.ranker("animals")).items or ())
         with pytest.raises(StaleVersion):
             await revise(desk, "animals", RankerChange(mode="frozen"), 1, None)
         await desk.stop()
@@ -263,7 +270,7 @@ def test_another_ranker_of_a_deleted_ones_name_knows_nothing_of_it():
 
 def test_what_is_asked_while_a_ranker_is_being_deleted_waits():
     engine = engine_of()
-    decision = engine.decide(Delete("animals"), 0)
+    decision: Any = engine.decide(Delete("animals"), 0)
     assert engine.decide(Rank("animals", RankRequest()), 0) is None
     assert engine.decide(Configure("animals", RankerRequest(items=ANIMALS)), 0) is None
     engine.store.append([event for event, _ in decision.all_made])
@@ -281,7 +288,6 @@ def test_a_renamed_ranker_goes_on_from_what_it_knew():
     alone = engine_of()
     play(engine)
     play(alone)
-    engine.store._secret = alone.store.secret()
     revise_now(engine, ItemsEdit(remove=["bee"]))
     revise_now(alone, ItemsEdit(remove=["bee"]))
     left = rank(engine)
@@ -299,7 +305,8 @@ def test_a_renamed_ranker_goes_on_from_what_it_knew():
     with pytest.raises(NotFound):
         answer(engine, left.event_id, [1.0], name="beasts")
     assert [event.kind for event in engine.store.events("beasts")][:2] == ["config", "rebase"]
-    ends = body_of(engine.store.last("animals"))
+    last: Any = engine.store.last("animals")
+    ends = body_of(last)
     assert (ends.to, ends.by) == ("beasts", "ops (1a2b)")
     assert replayed(engine, "beasts") == state_of(engine, "beasts")
 
@@ -327,3 +334,69 @@ def test_both_names_wait_while_a_ranker_is_renamed():
     engine.forget()
     assert engine.decide(create, 0)
     assert engine.decide(Rename("animals", "beasts"), 0) is None
+
+
+# --------------------------------------------------------------------------- the log as a file
+
+
+def test_the_log_of_a_deleted_ranker_is_checked_exported_and_copied(tmp_path):
+    path, run = tmp_path / "log.db", CliRunner().invoke
+    with open_store(path) as store:
+        engine = Engine(store)
+        configure(engine)
+        play(engine, 5)
+        engine.store.put_snapshot(engine.ranker("animals").snapshot())
+        engine.execute(Rename("animals", "beasts"))
+        play(engine, 5, "beasts")
+        engine.execute(Delete("beasts"))
+        configure(engine, "beasts", items=["x", "y"])
+        play(engine, 5, "beasts", liked="x")
+        wanted = state_of(engine, "beasts")
+    checked = run(app, ["db", "check", str(path), "--json"])
+    assert checked.exit_code == 0, checked.output
+    told = {each["ranker"]: each for each in json.loads(checked.stdout)["rankers"]}
+    assert told["beasts"]["sha256"] == wanted
+    for name, n_events in (("animals", 12), ("beasts", 24)):
+        out = tmp_path / f"{name}.ndjson"
+        assert run(app, ["db", "export", str(path), name, "--out", str(out)]).exit_code == 0
+        records = [json.loads(line) for line in out.read_text().splitlines()]
+        assert len(records) == told[name]["n_events"] == n_events
+        table = ["db", "export", str(path), name, "--out", str(tmp_path / f"{name}.parquet")]
+        assert run(app, table).exit_code == 0
+    copy = tmp_path / "copy.db"
+    assert run(app, ["db", "backup", str(path), str(copy)]).exit_code == 0
+    with open_store(copy) as store:
+        assert state_of(Engine(store), "beasts") == wanted
+
+
+def test_code_is_prepared_of_rankers_that_are_there():
+    engine = engine_of()
+    configure(engine, "gone")
+    engine.execute(Delete("gone"))
+    engine.execute(Delete("animals"))
+    configure(engine, k=2, items=[*ANIMALS, "eel"])
+    engine.store.put_snapshot(engine.ranker("animals").snapshot())
+    (config,) = configs_of(engine.store).values()
+    assert (config.k, config.fresh) == (2, True)
+
+
+def test_a_desk_goes_on_with_another_ranker_of_the_name():
+    async def main():
+        desk = Desk(MemoryStore(), snapshot_every=4)
+        await desk.start()
+        create = Configure("animals", RankerRequest(items=ANIMALS, seed=1))
+        for end in (Reset("animals"), Delete("animals"), None):
+            if "animals" not in desk.engine.rankers:
+                assert (await desk.submit(create)).created
+            for _ in range(5):
+                await desk.submit(Rank("animals", RankRequest()))
+            if end is not None:
+                await desk.submit(end)
+        live = desk.engine.ranker("animals")
+        told = (live.round, len(live.waiting), live.sha256())
+        await desk.stop()
+        return told, desk.store
+
+    (n_rounds, n_waiting, sha256), store = asyncio.run(main())
+    assert (n_rounds, n_waiting) == (5, 5)
+    assert state_of(Engine(store)) == check_ranker(store, "animals").sha256 == sha256

@@ -192,7 +192,7 @@ def test_the_difference_of_an_apprentice_covers_as_often_as_it_says():
             group.add(float(score))
         liked = rng.random(80) < 0.6
         item = ItemTally(0, 80, float(liked.sum()), float(liked.sum()))
-        apart = (item.mean() or 0.0) - group.mean()
+        apart = (item.mean() or 0.0) - (group.mean() or 0.0)
         spreads = (item.variance_of_mean(), group.variance_of_mean())
         around, of_one = interval(apart, sum(spreads)), interval(apart, spreads[0])
         n_covered += around["low"] <= 0.3 <= around["high"]

@@ -614,4 +614,6 @@ def test_feedback_that_is_refused_says_so_for_good():
         refusals = live.tally.refusals
         records = list(event_records(each.store, "queries", refusals=refusals))
         assert records[-1]["learned"] == "refused"
-        assert "refused" in event_row(each.store.last("queries"), live.names_of, refusals)["what"]
+        last = each.store.last("queries")
+        assert last is not None
+        assert "refused" in event_row(last, live.names_of, refusals)["what"]

@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -22,7 +23,8 @@ def test_a_use_is_written_down_once_a_minute():
     ring = KeyRing(lambda: [key], wall_ms=lambda: clock[0], note_use=lambda *use: noted.append(use))
     for seconds in (0, 1, 59, 60, 61, 130):
         clock[0] = 1_000_000 + 1_000 * seconds
-        assert ring.access(text).who == f"wall ({key.prefix})"
+        access: Any = ring.access(text)
+        assert access.who == f"wall ({key.prefix})"
     ring.access_of(key.prefix)
     assert ring.access(text + "x") is None
     assert noted == [(key.prefix, 1_000_000 + 1_000 * each) for each in (0, 60, 130)]

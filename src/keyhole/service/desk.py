@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from keyhole.errors import KeyholeError
-from keyhole.service.commands import Command, Configure, Expire, Judged
+from keyhole.service.commands import Command, Configure, Expire, Judged, Rename
 from keyhole.service.committer import Committer
 from keyhole.service.engine import Decision, Engine, Made, now
 from keyhole.service.errors import StoreError, StoreFailed, StoreFull, StoreGone
@@ -167,8 +167,8 @@ class Desk:
         future = asyncio.get_running_loop().create_future()
         self.put(command, future)
         reply = await future
-        if isinstance(command, Configure) and reply.created:
-            live = self.engine.ranker(command.ranker)
+        if isinstance(command, Configure | Rename) and reply.created:
+            live = self.engine.ranker(reply.name)
             if self._preparer is not None and live.preparation is not None:
                 await self._preparer.look(live.preparation)
                 return msgspec.structs.replace(reply, code=live.preparation.reply())
@@ -339,7 +339,7 @@ class Desk:
                 continue
             if event.kind == "rank":
                 live.waiting[event.seq].since = moment
-            elif event.kind == "config" and event.seq == live.begun:
+            elif event.kind == "config" and event.seq == live.begun and live.preparation is None:
                 self._prepare(live)
             elif event.kind == "activate":
                 waited = live.waiting[live.seq_of[str(event.key)]]

@@ -160,7 +160,7 @@ class LiveRanker:
 
     def _deleted(self, body: Deleted, seq: int) -> None:
         self._study()
-        self.gone, self.since = body, seq
+        self.gone, self.since, self.preparation = body, seq, None
         self.waiting.clear()
         self.seq_of.clear()
 

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from keyhole.version import __version__
 
 _HEADERS = {"cache-control": "no-store"}
-DOCUMENTS = ("service.md", "operating.md")
+DOCUMENTS = ("docs/service.md", "docs/operating.md")
 TITLES = {
     403: "This key may not do that",
     404: "Not found",
@@ -96,11 +96,11 @@ def login_html(where: str, wrong: str = "") -> bytes:
 
 async def documentation(request: Request) -> Response:
     """Return a page of the documentation, as it is written: that of this version, also offline."""
-    name = request.path_params["page"]
+    name = f"docs/{request.path_params['page']}"
     if name not in DOCUMENTS:
         raise HTTPException(404)
-    packaged = Path(__file__).parent / "docs" / name
-    path = packaged if packaged.is_file() else Path(__file__).parents[4] / "docs" / name
+    packaged = Path(__file__).parent / name
+    path = packaged if packaged.is_file() else Path(__file__).parents[4] / name
     if not path.is_file():
         raise HTTPException(404)
     return Response(path.read_text("utf-8"), media_type="text/plain; charset=utf-8")

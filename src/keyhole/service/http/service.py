@@ -138,10 +138,11 @@ class Service:
 
     def _note_use(self, prefix: str, at: int) -> None:
         """Write down, beside requests, that a key is used; where that fails, a minute later."""
+        store = self.desk.store
 
         def write() -> None:
             with suppress(StoreError):
-                self.desk.store.note_key_use(prefix, at)
+                store.note_key_use(prefix, at)
 
         asyncio.get_running_loop().run_in_executor(None, write)
 
