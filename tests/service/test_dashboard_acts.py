@@ -11,8 +11,7 @@ from keyhole.service.commands import FeedbackRequest, GiveFeedback, Rank, RankRe
 from keyhole.service.dashboard.dates import days_of, rounds_of, seqs_of
 from keyhole.service.desk import Desk
 from keyhole.service.events import body_of
-from keyhole.service.http.pages import dashboard
-from keyhole.service.settings import Settings
+from keyhole.service.http.app import build
 from tests.service.asking import ANIMALS, Asked
 from tests.service.desks import configure, engine_of
 
@@ -180,7 +179,7 @@ def test_days_are_a_part_of_the_log_and_of_its_rounds(since, until, rounds):
 
 def dashboard_of(engine):
     """Return what gets pages of a dashboard over the log of an engine."""
-    app = dashboard(Desk(engine.store), Settings())
+    app = build(Desk(engine.store))
 
     async def get(path):
         transport = httpx.ASGITransport(app)
