@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode, checks
 
+from keyhole.service.api.openapi import document
 from keyhole.service.desk import Desk
 from keyhole.service.http.app import build
-from keyhole.service.api.openapi import document
 from keyhole.service.keys import new_key
 from keyhole.service.settings import Settings
 from keyhole.service.store.memory import MemoryStore

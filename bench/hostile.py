@@ -243,7 +243,7 @@ class Told(NamedTuple):
         return sorted(self.seconds)[len(self.seconds) * 99 // 100]
 
 
-def ask_for_lists(url, key, stopping, told):
+def ask_for_lists(url, key, begun, stopping, told):
     """Ask for a list again and again until told to stop, and tell how it went."""
     seconds, failures = [], []
     with Client(url, key=key, retries=0, timeout=30.0) as client:
@@ -254,6 +254,7 @@ def ask_for_lists(url, key, stopping, told):
             except Exception as error:
                 failures.append(str(error))
             seconds.append(time.perf_counter() - began)
+            begun.set()
             time.sleep(0.005)
     told.send(Told(seconds, failures))
 
@@ -266,10 +267,14 @@ def resident_mb(pid):
 def watched(url, key, work):
     """Return what a good client, a process of its own, tells of the time that some work took."""
     processes = multiprocessing.get_context("spawn")
-    stopping, (heard, told) = processes.Event(), processes.Pipe(duplex=False)
-    client = processes.Process(target=ask_for_lists, args=(url, key, stopping, told), daemon=True)
+    begun, stopping = processes.Event(), processes.Event()
+    heard, told = processes.Pipe(duplex=False)
+    client = processes.Process(
+        target=ask_for_lists, args=(url, key, begun, stopping, told), daemon=True
+    )
     client.start()
     try:
+        begun.wait(60)
         work()
     finally:
         stopping.set()
