@@ -5,6 +5,7 @@ until it is answered. So whatever a client sends at once, one request of it cost
 """
 
 import asyncio
+import re
 from http import HTTPStatus
 from math import inf
 from typing import Any
@@ -22,6 +23,8 @@ _MOST_FED = 4 * 1024
 _MOST_FED_OF_CHUNKS = 256
 """Where they end is for the parser to find: it may begin that many bytes of what is behind them."""
 _HEAD_END = b"\r\n\r\n"
+_LINE_END = b"\r\n"
+_LINE_ENDS = re.compile(rb"[\r\n]+")
 
 
 def _refusal(status: int, slug: str, title: str, detail: str, more: str = "") -> bytes:
@@ -85,6 +88,7 @@ class Connection(HttpToolsProtocol):
     _waiting: bytes = b""
     _at = 0
     """How much of what waits was fed to the parser."""
+    _has_begun = False
     _is_in_body = False
     _is_asking = True
     """Whether a request is coming in; the first one from the moment somebody is there."""
@@ -174,17 +178,22 @@ class Connection(HttpToolsProtocol):
         """Return how many bytes the parser may be fed so that it reads no more than one request."""
         if self._is_in_body:
             return _MOST_FED_OF_CHUNKS if self._n_left is None else max(self._n_left, 1)
+        if not self._has_begun and data[at] in _LINE_END:  # which may come before a request
+            found = _LINE_ENDS.match(data, at)
+            return found.end() - at if found else 1
+        begin = at
         if self._n_frame:  # the end of a head may lie between what came before and this
-            end = data.find(b"\n", at, at + _MOST_FED) + 1
-        else:
-            end = data.find(_HEAD_END, at, at + _MOST_FED)
-            end += len(_HEAD_END) if end >= 0 else 1
-        return end - at if end else _MOST_FED
+            if at < len(_HEAD_END) - 1:
+                return 1
+            begin -= len(_HEAD_END) - 1
+        end = data.find(_HEAD_END, begin, at + _MOST_FED)
+        return end + len(_HEAD_END) - at if end >= 0 else _MOST_FED
 
     # ------------------------------------------------------------------- the parser tells
 
     def on_message_begin(self) -> None:
-        self._is_asking, self._since = True, self.loop.time()
+        self._has_begun = self._is_asking = True
+        self._since = self.loop.time()
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
@@ -226,7 +235,7 @@ class Connection(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._is_in_body = self._is_asking = False
+        self._has_begun = self._is_in_body = self._is_asking = False
         self._n_frame = self._n_body = 0
         if not self.transport.is_closing():
             super().on_message_complete()
