@@ -14,9 +14,11 @@ import apsw
 import msgspec
 import pytest
 from structlog.testing import capture_logs
+from typer.testing import CliRunner
 
 from bench import bit_flips
 from bench.disks import FailingDisk
+from keyhole.cli.app import app
 from keyhole.service import desk as desk_module
 from keyhole.service.commands import Rank, RankRequest
 from keyhole.service.desk import Desk
@@ -389,6 +391,16 @@ def test_no_log_is_made_where_there_was_one(path):
     journal.write_bytes(b"x" * 100)
     with pytest.raises(StoreGone, match="as its write-ahead log"):
         open_store(path, create=True)
+
+
+@pytest.mark.parametrize("command", [("serve", "--port", "0"), ("keys", "list")])
+def test_commands_say_how_to_go_on_without_the_log(path, command):
+    path.rename(path.with_name("away.db"))
+    told = CliRunner().invoke(app, [*command, "--db", str(path)], env={"COLUMNS": "300"})
+    assert told.exit_code == 2
+    assert "must be there and hold a log, as it did before" in told.stderr
+    assert "begin an empty one with keyhole serve --create" in told.stderr
+    assert not path.exists()
 
 
 def test_a_start_that_never_came_to_a_log_may_be_tried_again(path, monkeypatch):
