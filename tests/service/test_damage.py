@@ -14,11 +14,12 @@ import apsw
 import msgspec
 import pytest
 from structlog.testing import capture_logs
+from typer.testing import CliRunner
 
 from bench import bit_flips
 from bench.disks import FailingDisk
+from keyhole.cli.app import app
 from keyhole.service import desk as desk_module
-from keyhole.service.commands import Rank, RankRequest
 from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import (
@@ -181,20 +182,12 @@ def test_an_event_before_the_snapshot_is_checked_while_others_are_served(path, c
 def test_requests_on_their_way_when_damage_is_found_are_answered(path):
     keep_snapshots(path)
     with Served(path) as service:
-        asked = [service.desk.submit(Rank("animals", RankRequest())) for _ in range(5)]
-
-        async def play():
-            waiting = [asyncio.ensure_future(each) for each in asked]
-            await asyncio.sleep(0)
-            service.desk.engine.refuse("animals", "Event 5 is not the one that was written.")
-            return await asyncio.gather(*waiting, return_exceptions=True)
-
-        replies = service.loop.run_until_complete(play())
-        kept = {e.key for e in service.store.events("animals", after=36)}
-        for reply in replies:  # shown and kept, or refused and not
-            assert isinstance(reply, RankerDamaged) or reply.event_id in kept
-        assert len(kept) == sum(not isinstance(reply, RankerDamaged) for reply in replies)
-        assert "animals" not in service.desk.engine.rankers
+        engine = service.desk.engine
+        service.desk.on_commit = lambda *_: engine.refuse("animals", "Event 5 is another one.")
+        assert service.rank().status_code == 201  # it is kept, and was decided before
+        assert last_of(service.store).seq == 37
+        assert list(engine.rankers) == ["others"]
+        problem(service.ask("POST", RANK, faults=True, json={}), 503, "ranker-damaged")
         assert service.desk.is_ready
         assert service.rank("others").status_code == 201
 
@@ -390,6 +383,16 @@ def test_no_log_is_made_where_there_was_one(path):
     journal.write_bytes(b"x" * 100)
     with pytest.raises(StoreGone, match="as its write-ahead log"):
         open_store(path, create=True)
+
+
+@pytest.mark.parametrize("command", [("serve", "--port", "0"), ("keys", "list")])
+def test_commands_say_how_to_go_on_without_the_log(path, command):
+    path.rename(path.with_name("away.db"))
+    told = CliRunner().invoke(app, [*command, "--db", str(path)], env={"COLUMNS": "300"})
+    assert told.exit_code == 2
+    assert "must be there and hold a log, as it did before" in told.stderr
+    assert "begin an empty one with keyhole serve --create" in told.stderr
+    assert not path.exists()
 
 
 def test_a_start_that_never_came_to_a_log_may_be_tried_again(path, monkeypatch):
