@@ -8,9 +8,10 @@ never waits for others to come, and neither the disk nor the processor waits for
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import Any, Protocol
 
 import msgspec
@@ -18,26 +19,24 @@ import msgspec
 from keyhole.errors import KeyholeError
 from keyhole.service.commands import Command, Configure, Expire, Judged
 from keyhole.service.committer import Committer
-from keyhole.service.engine import Decision, Engine, Made, now
+from keyhole.service.engine import MOST_WAITING, Decision, Engine, Made, now
 from keyhole.service.errors import StoreError, StoreFailed, StoreFull
-from keyhole.service.events import Event, Snapshot
+from keyhole.service.ending import put_last_snapshots
+from keyhole.service.events import Event
 from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger
 from keyhole.service.preparing import Preparer
 from keyhole.service.specs import check_learnable, config_of
 from keyhole.service.store.base import Store
+from keyhole.service.waits import Waits
 from keyhole.service.warming import warm_up
 
 MOST_IN_A_GROUP = 256
 """Commands that are committed together."""
-MOST_WAITING = 100_000
-"""Lists of one ranker whose feedback is awaited; the oldest are given up beyond it."""
 SNAPSHOT_EVERY = 10_000
 """Events of a ranker between two snapshots."""
 _TICK = 0.25
 """Seconds between looks at what is no longer waited for."""
-_MOST_EXPIRED = 1_000
-"""Lists that one expire event is about."""
 
 
 class Reply(Protocol):
@@ -95,14 +94,13 @@ class Desk:
     ) -> None:
         self.store = store
         self._preparer = preparer
-        self.engine = Engine(store)
+        self.engine = Engine(store, most_waiting=most_waiting)
         self.is_ready = True
         self.on_commit: Callable[[list[Event], float], None] | None = None
         """Told of every commit: its events, and the seconds it took."""
         self._reopen = reopen
         self._clock = clock
         self._snapshot_every = snapshot_every
-        self._most_waiting = most_waiting
         self._snapshot_at = self._seqs()
         self._inbox: deque[tuple[Command, Reply]] = deque()
         self._next = _Group()
@@ -136,7 +134,7 @@ class Desk:
             for event in watching:
                 event.set()
         with suppress(StoreError):
-            await self._committer.begin(partial(self._put_snapshots, list(self._due_snapshots(1))))
+            await self._committer.begin(self._put_last_snapshots)
         self._committer.stop()
 
     async def submit(self, command: Command) -> Any:
@@ -254,7 +252,7 @@ class Desk:
         if not self._inbox:
             return
         at, group = now(), self._next
-        while self._inbox and len(group.decided) < MOST_IN_A_GROUP:
+        while self._inbox and max(len(group.decided), len(group.made)) < MOST_IN_A_GROUP:
             command, future = self._inbox.popleft()
             if future.done():  # its caller has gone before anything was decided
                 continue
@@ -270,8 +268,7 @@ class Desk:
                     self._inbox.appendleft((command, future))
                     return
                 group.decided.append((command, decision, future))
-                if decision.made is not None:
-                    group.made.append(decision.made)
+                group.made += decision.made
 
     def _finish(self, group: "_Group") -> None:
         """Apply a group that is on the disk, and reply; one that is finished has nothing left."""
@@ -291,7 +288,7 @@ class Desk:
             self.engine.settle(decision)
             if not future.done():
                 future.set_result(decision.reply())
-        due = list(self._due_snapshots(self._snapshot_every))
+        due = self._due_snapshots(group.made)
         if due:
             self._snapshotting = self._committer.begin(partial(self._put_snapshots, due))
 
@@ -307,19 +304,25 @@ class Desk:
                 future.set_exception(error)
 
     def _apply(self, made: list[Made]) -> None:
-        moment = self._clock()
         self.engine.apply_all(made)
+        begun: dict[str, list[int]] = {}
         for event, _ in made:
-            live = self.engine.rankers[event.ranker]
+            seqs = begun.setdefault(event.ranker, [])
             if event.kind == "rank":
-                live.waiting[event.seq].since = moment
-            elif event.kind == "config" and event.seq == live.version == 1:
-                self._prepare(live)
+                seqs.append(event.seq)
             elif event.kind == "activate":
-                waited = live.waiting[live.seq_of[str(event.key)]]
-                waited.since, waited.restarted = moment, True
-        for ranker in {event.ranker for event, _ in made}:
+                seqs.append(self.engine.rankers[event.ranker].seq_of.get(str(event.key), 0))
+            elif event.kind == "config":
+                self._configured(self.engine.rankers[event.ranker], event)
+        moment = self._clock()
+        for ranker, seqs in begun.items():
+            self._waits.begin(self.engine.rankers[ranker], seqs, moment)
             self._tell_watchers(ranker)
+
+    def _configured(self, live: LiveRanker, event: Event) -> None:
+        self._waits.look_again(live)
+        if event.seq == live.version == 1:
+            self._prepare(live)
 
     def _prepare(self, live: LiveRanker) -> None:
         """Begin to prepare the code of a ranker that was created just now."""
@@ -367,50 +370,55 @@ class Desk:
             self.store.close()
         if self._reopen is not None:
             self.store = self._reopen()
-            self.engine = Engine(self.store)
+            self.engine = Engine(self.store, most_waiting=self.engine.most_waiting)
 
     # ------------------------------------------------------------------- waits and snapshots
 
     def _start_waits(self) -> None:
         """Wait for all feedback anew: how long nobody was here is not known for certain."""
-        moment = self._clock()
+        self._waits, moment = Waits(), self._clock()
         for live in self.engine.rankers.values():
-            for waited in live.waiting.values():
-                waited.since = moment
+            self._waits.begin(live, live.waiting, moment)
 
     async def _watch_waits(self) -> None:
         while True:
             await asyncio.sleep(_TICK)
-            for live in list(self.engine.rankers.values()):
-                seqs = self.overdue(live)
-                if seqs:
-                    with suppress(KeyholeError):
-                        await self.submit(Expire(live.name, tuple(seqs)))
+            waits, due = self._waits, islice(self._waits.due(self._clock()), MOST_IN_A_GROUP)
+            found = [live for name in due if (live := self.engine.rankers.get(name)) is not None]
+            await asyncio.gather(*(self._expire(live) for live in found))
+            for live in found:
+                waits.look_again(live)
+
+    async def _expire(self, live: LiveRanker) -> None:
+        seqs = self.overdue(live)
+        if seqs:
+            with suppress(KeyholeError):
+                await self.submit(Expire(live.name, tuple(seqs)))
 
     def overdue(self, live: LiveRanker) -> list[int]:
-        """Return lists whose feedback is no longer waited for, or that are too many."""
-        moment, wait = self._clock(), live.config.wait_seconds
-        crowd = len(live.waiting) - self._most_waiting
-        found: list[int] = []
-        for seq, waited in live.waiting.items():
-            due = moment - waited.since >= wait
-            if due or len(found) < crowd:
-                found.append(seq)
-            elif not waited.restarted:
-                break  # those behind it were shown later
-            if len(found) >= _MOST_EXPIRED:
-                break
-        return found
+        """Return lists whose feedback is no longer waited for."""
+        return self._waits.over(live, self._clock())
 
     def _seqs(self) -> dict[str, int]:
         return {name: live.seq for name, live in self.engine.rankers.items()}
 
-    def _due_snapshots(self, every: int) -> Iterable[Snapshot]:
-        for name, live in self.engine.rankers.items():
-            if live.seq - self._snapshot_at.get(name, 0) >= every:
+    def _due_snapshots(self, made: list[Made]) -> list[LiveRanker]:
+        """Return rankers as they are now, of which a snapshot is to be taken after these events."""
+        due = []
+        for name in {event.ranker for event, _ in made}:
+            live = self.engine.rankers[name]
+            if live.seq - self._snapshot_at.get(name, 0) >= self._snapshot_every:
                 self._snapshot_at[name] = live.seq
-                yield live.snapshot()
+                due.append(live.as_it_is())
+        return due
 
-    def _put_snapshots(self, snapshots: list[Snapshot]) -> None:
-        for snapshot in snapshots:
-            self.store.put_snapshot(snapshot)
+    def _put_snapshots(self, rankers: list[LiveRanker]) -> None:
+        self.store.put_snapshots([live.snapshot() for live in rankers])
+
+    def _put_last_snapshots(self) -> None:
+        since = self._snapshot_at
+        put_last_snapshots(
+            self.store,
+            [(live.seq - since.get(live.name, 0), live) for live in self.engine.rankers.values()],
+            self._snapshot_every,
+        )

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,10 +19,12 @@ from keyhole.service.commands import (
     Judged,
     Rank,
     RankerReply,
+    RankItem,
+    RankMany,
+    RankRequest,
 )
 from keyhole.service.errors import Conflict, NotFound, Preparing, StaleVersion, StoreDamaged
 from keyhole.service.events import (
-    FIRST_LINK,
     Activated,
     Answered,
     Config,
@@ -33,13 +36,27 @@ from keyhole.service.events import (
     Rebased,
     body_bytes,
     body_of,
-    linked,
 )
 from keyhole.service.live import LiveRanker
-from keyhole.service.showing import rank_reply, repeated, show
+from keyhole.service.showing import (
+    rank_reply,
+    repeated,
+    repeated_batch,
+    show,
+    show_many,
+    told_again,
+)
 from keyhole.service.specs import changed_config, check_learnable, config_of
 from keyhole.service.store.base import Store
 from keyhole.version import __version__
+
+MOST_WAITING = 100_000
+"""Lists of one ranker whose feedback is awaited; the oldest are given up beyond it."""
+_SLACK = 100
+"""Where lists are given up for want of room, a share of one in so many is, so that few events are
+about that."""
+_MOST_GIVEN_UP = 1_000
+"""Lists that one event gives up."""
 
 Touched = tuple[str, str, str]
 """What a decision is about: a kind of thing, the ranker, and which one."""
@@ -49,22 +66,29 @@ class Tip(NamedTuple):
     """Where the next event of a ranker goes: what was committed, and what was decided since."""
 
     seq: int
-    link: bytes
     round: int
+    n_waiting: int
 
 
 Made = tuple[Event, Any]
 """An event with its body; None stands for a body that is to be read from it."""
-Decided = tuple[Made | None, Callable[[], Any]]
+
+
+class Decided(NamedTuple):
+    """Events to append, the reply once they are applied, and which lists are given up by them."""
+
+    made: tuple[Made, ...]
+    reply: Callable[[], Any]
+    given_up: tuple[Touched, ...] = ()
 
 
 class Decision(NamedTuple):
-    """What a command leads to: an event to append, and the reply once it has been applied.
+    """What a command leads to: events to append, and the reply once they have been applied.
 
     ``keys`` are what no other decision may be about until then.
     """
 
-    made: Made | None
+    made: tuple[Made, ...]
     reply: Callable[[], Any]
     ranker: str
     keys: tuple[Touched, ...]
@@ -79,8 +103,9 @@ class Engine:
     one thread at a time.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, most_waiting: int = MOST_WAITING) -> None:
         self.store = store
+        self.most_waiting = most_waiting
         self.secret = store.secret()
         self._tips: dict[str, Tip] = {}
         self._touched: set[Touched] = set()
@@ -113,13 +138,17 @@ class Engine:
 
         None says that it can be decided only once others are settled: two that are about one list,
         or about one idempotency key, are decided one after the other; so is what is about a whole
-        ranker.
+        ranker, and what there is no room for yet.
         """
         keys = _keys_of(command)
         if self._n_open and self._must_wait(command, keys):
             return None
-        made, reply = self._decide(command, at)
-        if made is not None:
+        decided = self._decide(command, at)
+        if decided is None:
+            return None
+        made, reply, given_up = decided
+        if made:
+            keys += given_up
             self._touched.update(keys)
             self._n_open[command.ranker] = self._n_open.get(command.ranker, 0) + 1
         return Decision(made, reply, command.ranker, keys)
@@ -130,10 +159,12 @@ class Engine:
         touched = self._touched
         return ("ranker", command.ranker, "") in touched or not touched.isdisjoint(keys)
 
-    def _decide(self, command: Command, at: int) -> Decided:
+    def _decide(self, command: Command, at: int) -> Decided | None:
         match command:
             case Rank():
                 return self._rank(command, at)
+            case RankMany():
+                return self._rank_many(command, at)
             case GiveFeedback():
                 return self._feedback(command, at)
             case Activate():
@@ -162,7 +193,7 @@ class Engine:
 
     def settle(self, decision: Decision) -> None:
         """Let others be about the same things, now that the event of a decision was applied."""
-        if decision.made is None:
+        if not decision.made:
             return
         ranker = decision.ranker
         self._touched.difference_update(decision.keys)
@@ -181,14 +212,14 @@ class Engine:
         decision = self.decide(command, now() if at is None else at)
         if decision is None:
             raise RuntimeError("Commands must be executed one after the other.")
-        if decision.made is not None:
-            event, _ = decision.made
+        if decision.made:
             try:
-                self.store.append([event])
+                self.store.append([event for event, _ in decision.made])
             except BaseException:
                 self.forget()
                 raise
-            self.apply(event)
+            for event, _ in decision.made:
+                self.apply(event)
         self.settle(decision)
         return decision.reply()
 
@@ -214,7 +245,7 @@ class Engine:
             config = changed_config(live.config, command.request)
         config = msgspec.structs.replace(config, verdict=judged.verdict)
         if live is not None and config == live.config:
-            return None, live.reply
+            return Decided((), live.reply)
         if live is not None and config.catalogue not in (None, live.config.catalogue):
             live.learner.with_items(config.catalogue or ())  # refuses what cannot be, now
         made = self._event(command.ranker, "config", config, at)
@@ -222,16 +253,73 @@ class Engine:
         def reply() -> RankerReply:
             return self.ranker(command.ranker).reply(created=live is None)
 
-        return made, reply
+        return Decided((made,), reply)
 
-    def _rank(self, command: Rank, at: int) -> Decided:
+    def _rank(self, command: Rank, at: int) -> Decided | None:
         live = self.usable(command.ranker)
         before = repeated(live, command)
         if before is not None:
-            return None, lambda: rank_reply(live, before, body_of(before))
-        ranked, event_id = show(live, command, self._tip(command.ranker).round, self.secret)
+            return Decided((), lambda: rank_reply(live, before, body_of(before)))
+        ranked, event_id = show(
+            live,
+            command.request,
+            self._tip(command.ranker).round,
+            self.secret,
+            is_keyed=command.idem is not None,
+        )
+        room = self._room(live, 1, at)
+        if room is None:
+            return None
         made = self._event(command.ranker, "rank", ranked, at, event_id, command.idem)
-        return made, lambda: rank_reply(live, made[0], ranked)
+        expired, given_up = room
+        return Decided((*expired, made), lambda: rank_reply(live, made[0], ranked), given_up)
+
+    def _rank_many(self, command: RankMany, at: int) -> Decided | None:
+        """Show many lists as if one after the other, but that all are there or none is."""
+        live, n_lists = self.usable(command.ranker), len(command.requests)
+        if n_lists > self.most_waiting:
+            raise InvalidInput(
+                f"A batch must have at most max_waiting={self.most_waiting} requests, got "
+                f"{n_lists}."
+            )
+        before = repeated_batch(live, command)
+        if before is not None:
+            return Decided((), lambda: told_again(live, before))
+        tip = self._tip(command.ranker)
+        shown = show_many(live, command, tip.round, self.secret)
+        room = self._room(live, len(shown.new), at)
+        if room is None:
+            return None
+        expired, given_up = room
+        made = self._ranks(live.name, shown.noted(self._tip(live.name).seq), command.idem, at)
+
+        def reply() -> list[RankItem | Exception]:
+            return shown.replies(live, [event for event, _ in made])
+
+        return Decided((*expired, *made), reply, given_up)
+
+    def _room(
+        self, live: LiveRanker, n_lists: int, at: int
+    ) -> tuple[tuple[Made, ...], tuple[Touched, ...]] | None:
+        """Give up the lists that were shown first, where more would wait than there is room for.
+
+        None says that others must be settled first: they are about the lists to give up.
+        """
+        over = self._tip(live.name).n_waiting + n_lists - self.most_waiting
+        if over <= 0:
+            return (), ()
+        touched, name = self._touched, live.name
+        free = (
+            (seq, ("event", name, waited.event_id))
+            for seq, waited in live.waiting.items()
+            if ("event", name, waited.event_id) not in touched
+        )
+        least = min(over, _MOST_GIVEN_UP)  # more than that only after a restart with less room
+        oldest = list(islice(free, min(over + self.most_waiting // _SLACK, _MOST_GIVEN_UP)))
+        if len(oldest) < least:
+            return None
+        expired = Expired(tuple([seq for seq, _ in oldest]))
+        return (self._event(name, "expire", expired, at),), tuple([key for _, key in oldest])
 
     def _feedback(self, command: GiveFeedback, at: int) -> Decided:
         live, request = self.usable(command.ranker), command.request
@@ -249,8 +337,10 @@ class Engine:
             said = live.store.find(live.name, command.event_id, "feedback")
             if said is not None:
                 return _said_before(said, answered)
+        elif seq is not None:
+            live.waiting[seq].ranked = ranked
         made = self._event(command.ranker, "feedback", answered, at, command.event_id)
-        return made, lambda: FeedbackReply(answered.learned, made[0].seq)
+        return Decided((made,), lambda: FeedbackReply(answered.learned, made[0].seq))
 
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
         """Return a list whose feedback is no longer awaited, or raise where there is none."""
@@ -264,12 +354,12 @@ class Engine:
         seq = live.seq_of.get(command.event_id)
         if seq is not None and live.waiting[seq].deferred:
             made = self._event(command.ranker, "activate", Activated(), at, command.event_id)
-            return made, lambda: None
+            return Decided((made,), lambda: None)
         if self._was_never_shown(live, seq, command.event_id):
             raise Conflict(
                 f"Event {shown(command.event_id)} can no longer be activated: it was not in time."
             )
-        return None, lambda: None
+        return Decided((), lambda: None)
 
     def _was_never_shown(self, live: LiveRanker, seq: int | None, event_id: str) -> bool:
         """Return whether a deferred list was given up before anybody said that it was shown."""
@@ -284,8 +374,8 @@ class Engine:
         live = self.rankers.get(command.ranker)
         seqs = tuple(seq for seq in command.seqs if live is not None and seq in live.waiting)
         if not seqs:
-            return None, lambda: None
-        return self._event(command.ranker, "expire", Expired(seqs), at), lambda: None
+            return Decided((), lambda: None)
+        return Decided((self._event(command.ranker, "expire", Expired(seqs), at),), lambda: None)
 
     def _rebase(self, live: LiveRanker) -> None:
         """Write down a whole state where another version of the library takes over."""
@@ -300,7 +390,7 @@ class Engine:
         if tip is not None:
             return tip
         live = self.rankers.get(ranker)
-        return Tip(0, FIRST_LINK, 0) if live is None else Tip(live.seq, live.link, live.round)
+        return Tip(0, 0, 0) if live is None else Tip(live.seq, live.round, len(live.waiting))
 
     def _event(
         self,
@@ -311,12 +401,38 @@ class Engine:
         key: str | None = None,
         idem: str | None = None,
     ) -> Made:
-        """Return the next event of a ranker, and let the one after it follow."""
-        seq, link, round = self._tip(ranker)
-        loose = Event(ranker, seq + 1, kind, key, idem, at, body_bytes(body), b"")
-        event = linked(link, loose)
-        self._tips[ranker] = Tip(seq + 1, event.link, round + (kind == "rank"))
+        """Return the next event of a ranker, and let the one after it follow.
+
+        Its link is yet to come: the store gives it.
+        """
+        seq, round, n_waiting = self._tip(ranker)
+        event = Event(ranker, seq + 1, kind, key, idem, at, body_bytes(body), b"")
+        self._tips[ranker] = Tip(seq + 1, round + (kind == "rank"), n_waiting + _more_wait(body))
         return event, None if kind == "config" else body  # what is free in it comes back otherwise
+
+    def _ranks(
+        self, ranker: str, shown: list[tuple[Ranked, str]], idem: str | None, at: int
+    ) -> list[Made]:
+        """Return the next events of a ranker, all of which are lists; the key is the first one's."""
+        seq, round, n_waiting = self._tip(ranker)
+        n_lists, made = len(shown), []
+        for place, (ranked, event_id) in enumerate(shown, seq + 1):
+            body = body_bytes(ranked)
+            made.append((Event(ranker, place, "rank", event_id, idem, at, body, b""), ranked))
+            idem = None
+        self._tips[ranker] = Tip(seq + n_lists, round + n_lists, n_waiting + n_lists)
+        return made
+
+
+def _more_wait(
+    body: Config | Ranked | Answered | Activated | Expired | Rebased,
+) -> int:
+    """Return how many more lists wait after an event, or how many fewer."""
+    if isinstance(body, Ranked):
+        return 1
+    if isinstance(body, Expired):
+        return -len(body.seqs)
+    return -(isinstance(body, Answered) and body.learned != "late")
 
 
 def _keys_of(command: Command) -> tuple[Touched, ...]:
@@ -326,10 +442,12 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
             return (("event", command.ranker, command.event_id),)
         case Configure() | Expire():
             return (("ranker", command.ranker, ""),)
-    if command.idem is None and command.request.event_id is None:
-        return ()
-    named = (("idem", command.idem), ("event", command.request.event_id))
-    return tuple((kind, command.ranker, name) for kind, name in named if name is not None)
+        case Rank():
+            events = [command.request.event_id]
+        case RankMany():
+            events = [one.event_id for one in command.requests if isinstance(one, RankRequest)]
+    keys = tuple([("event", command.ranker, name) for name in events if name is not None])
+    return keys if command.idem is None else (("idem", command.ranker, command.idem), *keys)
 
 
 def now() -> int:
@@ -393,4 +511,4 @@ def _said_before(said: Event, answered: Answered) -> Decided:
     before: Answered = body_of(said)
     if (before.status, before.relevance) != (answered.status, answered.relevance):
         raise Conflict(f"Event {shown(said.key)} has other feedback already: the first one counts.")
-    return None, lambda: FeedbackReply(before.learned, said.seq, created=False)
+    return Decided((), lambda: FeedbackReply(before.learned, said.seq, created=False))

@@ -15,7 +15,7 @@ FIRST_LINK = bytes(LINK_SIZE)
 """What the first event of a ranker is linked to."""
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """A row of the log.
 
     ``seq`` counts the events of a ranker from 1, without a gap. ``key`` is the id of the impression
@@ -76,7 +76,16 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """What the oracle says of this measure and feedback, where it could not be learnt."""
 
 
-class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
+class Batch(msgspec.Struct, frozen=True, array_like=True):
+    """Lists that were asked for together, noted with the first of them under their one key."""
+
+    fingerprint: bytes
+    """SHA-256 of the requests."""
+    seqs: tuple[int, ...]
+    """The rank event that each request led to; 0 where it was refused."""
+
+
+class Ranked(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A list that was shown, and all that learning and judging it later need.
 
     ``ranking`` are indices into the list of items: that of config event ``catalogue``, or
@@ -114,9 +123,11 @@ class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
     deferred: bool = False
     fingerprint: bytes = b""
     """SHA-256 of the request that an idempotency key came with."""
+    batch: Batch | None = None
+    """Where the idempotency key is that of a batch, which this list is the first of."""
 
 
-class Answered(msgspec.Struct, frozen=True, omit_defaults=True):
+class Answered(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What was revealed of a list: the relevance of its first k items, by position."""
 
     status: Status
@@ -151,6 +162,9 @@ BODIES: dict[Kind, type[msgspec.Struct]] = {
     "expire": Expired,
     "rebase": Rebased,
 }
+
+# Many of these come and go with every request. None can be part of a cycle, and what the garbage
+# collector need not look at (``gc=False``) does not wake it.
 
 _encoder = msgspec.msgpack.Encoder()
 _decoders = {kind: msgspec.msgpack.Decoder(body) for kind, body in BODIES.items()}

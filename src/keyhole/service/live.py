@@ -1,5 +1,6 @@
 """A ranker of the service: the events of its log, folded one by one."""
 
+import copy
 import hashlib
 import struct
 from collections.abc import Iterable
@@ -35,10 +36,11 @@ from keyhole.version import __version__
 _KEPT_BYTES = 2_048
 """Impressions up to this size are kept in memory while they wait; larger ones are read again."""
 _KEPT_CATALOGUES = 16
+_WAITING = np.dtype([("seq", "<i8"), ("deferred", "?")])
 _decode_ranked = msgspec.msgpack.Decoder(Ranked).decode
 
 
-class Waiting(msgspec.Struct):
+class Waiting(msgspec.Struct, gc=False):
     """A list whose feedback is awaited."""
 
     event_id: str
@@ -47,7 +49,8 @@ class Waiting(msgspec.Struct):
     body: bytes | None = None
     since: float = 0.0
     """When the wait began, on a clock of the process; not part of the state."""
-    restarted: bool = False
+    ranked: Ranked | None = None
+    """The list itself, where feedback on it was decided and is yet to be applied."""
 
 
 class _Kept(msgspec.Struct):
@@ -110,7 +113,8 @@ class LiveRanker:
             case "feedback":
                 self._answered(body, event)
             case "activate":
-                self.waiting[self.seq_of[str(event.key)]].deferred = False
+                seq = self.seq_of[str(event.key)]
+                self.waiting[seq] = msgspec.structs.replace(self.waiting[seq], deferred=False)
             case "expire":
                 self._expired(body)
             case "rebase":
@@ -152,10 +156,10 @@ class LiveRanker:
             self._true_weights = _gain_weights(measure, config)
 
     def _ranked(self, ranked: Ranked, event: Event) -> None:
-        event_id = str(event.key)
-        kept = event.body if len(event.body) <= _KEPT_BYTES else None
-        self.waiting[event.seq] = Waiting(event_id, event.at, ranked.deferred, kept)
-        self.seq_of[event_id] = event.seq
+        event_id, body, seq = str(event.key), event.body, event.seq
+        kept = body if len(body) <= _KEPT_BYTES else None
+        self.waiting[seq] = Waiting(event_id, event.at, ranked.deferred, kept)
+        self.seq_of[event_id] = seq
         self.round = ranked.round + 1
         self.tally.count_rank(ranked, self.names_of(ranked))
         self._last_shown = ranked
@@ -224,6 +228,11 @@ class LiveRanker:
             return self.learner.rank(query, round=round)
         return self._ahead.take(self.learner, round)
 
+    def rank_ahead(self, round: int, n_rounds: int) -> None:
+        """Rank the lists of rounds that follow each other in one call, where there is one list."""
+        if self.config.catalogue is not None and self.config.mode != "frozen":
+            self._ahead.reserve(self.learner, round, n_rounds)
+
     def _rebased(self, rebased: Rebased) -> None:
         self._restore(msgspec.msgpack.decode(rebased.state, type=_Kept))
         self.learnt_by = rebased.version
@@ -232,6 +241,8 @@ class LiveRanker:
 
     def ranked(self, seq: int, waited: Waiting | None = None) -> Ranked:
         """Return a rank event's body, read again where it is not kept."""
+        if waited is not None and waited.ranked is not None:
+            return waited.ranked
         if waited is not None and waited.body is not None:
             return _decode_ranked(waited.body)
         event = self.store.event(self.name, seq)
@@ -340,9 +351,19 @@ class LiveRanker:
             _add(digest, f"{name} {little.dtype.str} {little.shape}".encode())
             _add(digest, little.tobytes())
         digest.update(struct.pack("<qqq", self.seq, self.round, self.version))
-        for seq, waited in self.waiting.items():
-            digest.update(struct.pack("<q?", seq, waited.deferred))
+        waiting = np.empty(len(self.waiting), _WAITING)
+        waiting["seq"] = np.fromiter(self.waiting, np.int64, len(waiting))
+        waiting["deferred"] = [waited.deferred for waited in self.waiting.values()]
+        digest.update(waiting.tobytes())
         return digest.hexdigest()
+
+    def as_it_is(self) -> "LiveRanker":
+        """Return a copy for another thread to tell of: nothing is ever applied to it."""
+        copied = copy.copy(self)
+        copied.learner = copy.copy(self.learner)  # with a state of its own
+        copied.waiting = dict(self.waiting)  # what waits is never changed in what is told of it
+        copied.tally = msgspec.msgpack.decode(msgspec.msgpack.encode(self.tally), type=Tally)
+        return copied
 
     # ------------------------------------------------------------------- snapshots
 

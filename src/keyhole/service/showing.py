@@ -7,24 +7,33 @@ import hmac
 import math
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from keyhole.contracts import Impression, Query
-from keyhole.errors import FloatArray, InvalidInput, shown
-from keyhole.service.commands import Packed, Policy, Rank, RankReply, RankRequest
+from keyhole.errors import FloatArray, InvalidInput, KeyholeError, shown
+from keyhole.service.commands import (
+    Packed,
+    Policy,
+    Rank,
+    RankItem,
+    RankMany,
+    RankReply,
+    RankRequest,
+)
 from keyhole.service.errors import Conflict, KeyReused
-from keyhole.service.events import Event, Ranked, body_of
+from keyhole.service.events import Batch, Config, Event, Ranked, body_of
 from keyhole.service.live import LiveRanker
 
 _NOTE_TYPE = np.dtype("<f8")
+"""That of every note on a machine whose numbers are little-endian, the very object."""
 _fingerprints = msgspec.json.Encoder(order="sorted")
 
 
-def fingerprint_of(request: RankRequest) -> bytes:
-    """Return a hash of a request, by which a repeated one is recognised."""
+def fingerprint_of(request: RankRequest | list[RankRequest | None]) -> bytes:
+    """Return a hash of a request, or of many, by which a repeated one is recognised."""
     return hashlib.sha256(_fingerprints.encode(request)).digest()
 
 
@@ -33,18 +42,136 @@ def repeated(live: LiveRanker, command: Rank) -> Event | None:
     event = None
     if command.idem is not None:
         event = live.store.find_idem(live.name, command.idem)
-        if event is not None and body_of(event).fingerprint != fingerprint_of(command.request):
-            raise KeyReused(f"Idempotency key {shown(command.idem)} came with another request.")
+        if event is not None:
+            before: Ranked = body_of(event)
+            is_same = before.fingerprint == fingerprint_of(command.request)
+            if before.batch is not None or not is_same:
+                raise _reused(command.idem)
     if event is None and command.request.event_id is not None:
-        event = live.store.find(live.name, command.request.event_id, "rank")
-        if event is not None and body_of(event).fingerprint != fingerprint_of(command.request):
-            raise Conflict(f"Event {shown(command.request.event_id)} is of another request.")
+        event = _shown_before(live, command.request)
     return event
 
 
-def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ranked, str]:
+def _shown_before(live: LiveRanker, request: RankRequest) -> Event | None:
+    """Return the event that a request names, or raise where it is of another request."""
+    event = live.store.find(live.name, str(request.event_id), "rank")
+    if event is not None:
+        _check_same(request, body_of(event))
+    return event
+
+
+def _check_same(request: RankRequest, before: Ranked) -> None:
+    if before.fingerprint != fingerprint_of(request):
+        raise Conflict(f"Event {shown(request.event_id)} is of another request.")
+
+
+def _reused(idem: str) -> KeyReused:
+    return KeyReused(f"Idempotency key {shown(idem)} came with another request.")
+
+
+class ShownMany(NamedTuple):
+    """What the requests of a batch lead to."""
+
+    new: list[tuple[Ranked, str]]
+    """Lists of rounds that follow each other, with their ids."""
+    became: list[int | Event | Exception]
+    """For each request its place among the new lists, the event that it had before, or why none."""
+    fingerprint: bytes
+
+    def noted(self, seq: int) -> list[tuple[Ranked, str]]:
+        """Return the new lists, whose events follow a seq: the first one notes what became of all.
+
+        Only of a batch with a key: that is how it is answered again.
+        """
+        if not (self.fingerprint and self.new):
+            return self.new
+        seqs = []
+        for what in self.became:
+            if isinstance(what, int):
+                seqs.append(seq + 1 + what)
+            else:
+                seqs.append(what.seq if isinstance(what, Event) else 0)
+        ranked, event_id = self.new[0]
+        batch = Batch(self.fingerprint, tuple(seqs))
+        return [(msgspec.structs.replace(ranked, batch=batch), event_id), *self.new[1:]]
+
+    def replies(self, live: LiveRanker, events: list[Event]) -> list[RankItem | Exception]:
+        """Return what is told of each request, by the events of the new lists."""
+        new = [_item(live, event, one[0]) for event, one in zip(events, self.new, strict=True)]
+        told: list[RankItem | Exception] = []
+        for what in self.became:
+            if isinstance(what, int):
+                told.append(new[what])
+            elif isinstance(what, Event):
+                told.append(_item(live, what, body_of(what)))
+            else:
+                told.append(what)
+        return told
+
+
+def show_many(live: LiveRanker, command: RankMany, round: int, secret: bytes) -> ShownMany:
+    """Return what requests lead to that follow each other from a round on."""
+    requests, is_keyed = command.requests, command.idem is not None
+    live.rank_ahead(round, len(requests))
+    new: list[tuple[Ranked, str]] = []
+    became: list[int | Event | Exception] = []
+    named: dict[str, int] = {}
+    for request in requests:
+        if not isinstance(request, RankRequest):
+            became.append(request)
+            continue
+        try:
+            if request.event_id is not None:
+                place = named.get(request.event_id)
+                if place is not None:
+                    _check_same(request, new[place][0])
+                before = _shown_before(live, request) if place is None else place
+                if before is not None:
+                    became.append(before)
+                    continue
+            one = show(live, request, round + len(new), secret)
+        except KeyholeError as error:
+            became.append(error)
+            continue
+        named[one[1]] = len(new)
+        became.append(len(new))
+        new.append(one)
+    return ShownMany(new, became, _of_all(requests) if is_keyed else b"")
+
+
+def repeated_batch(live: LiveRanker, command: RankMany) -> Batch | None:
+    """Return what became of a batch that came before, or raise where its key was another's."""
+    event = None if command.idem is None else live.store.find_idem(live.name, command.idem)
+    if event is None or command.idem is None:
+        return None
+    batch: Batch | None = body_of(event).batch
+    if batch is None or batch.fingerprint != _of_all(command.requests):
+        raise _reused(command.idem)
+    return batch
+
+
+def _of_all(requests: list[RankRequest | Exception]) -> bytes:
+    return fingerprint_of([one if isinstance(one, RankRequest) else None for one in requests])
+
+
+def told_again(live: LiveRanker, batch: Batch) -> list[RankItem | Exception]:
+    """Return what was told of the requests of a batch."""
+    told: list[RankItem | Exception] = []
+    for seq in batch.seqs:
+        event = live.store.event(live.name, seq) if seq else None
+        if event is None:
+            told.append(
+                Conflict("This request was refused when its batch came first: send another batch.")
+            )
+        else:
+            told.append(_item(live, event, body_of(event)))
+    return told
+
+
+def show(
+    live: LiveRanker, request: RankRequest, round: int, secret: bytes, *, is_keyed: bool = False
+) -> tuple[Ranked, str]:
     """Return the list of a round, as the log keeps it, and the id of the event."""
-    request = command.request
     if live.config.catalogue is None:
         query, items, packed, dtype, n_features = _documents(live, request)
     else:
@@ -53,7 +180,7 @@ def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ra
         query, items, packed, dtype, n_features = live.learner.own_list, None, b"", "f8", 0
     names = items if items is not None else live.config.catalogue or ()
     event_id = request.event_id or _id_of(live.name, round, secret)
-    named = command.idem is not None or request.event_id is not None
+    named = is_keyed or request.event_id is not None
     config = live.config
     ranked = Ranked(
         round=round,
@@ -67,7 +194,7 @@ def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ra
         dtype=dtype,
         deferred=request.deferred,
         fingerprint=fingerprint_of(request) if named else b"",
-        **_choose(live, request, round, query, names, secret),
+        **_choose(live, request, config, round, query, names, secret),
     )
     return ranked, event_id
 
@@ -75,13 +202,13 @@ def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ra
 def _choose(
     live: LiveRanker,
     request: RankRequest,
+    config: Config,
     round: int,
     query: Query,
     names: tuple[str, ...],
     secret: bytes,
 ) -> dict[str, Any]:
     """Return the ranking to show, and all that is known of how it came about."""
-    config = live.config
     if request.baseline is not None and config.mode != "apprentice":
         raise InvalidInput(f"`baseline` must be left out in mode {config.mode}.")
     if config.mode == "frozen":
@@ -100,20 +227,25 @@ def _choose(
             "teaches": False,
         }
     impression = live.impression(query, round)
-    own = tuple(impression.ranking.tolist())
+    own, propensity, note = (
+        tuple(impression.ranking.tolist()),
+        impression.propensity,
+        impression.note,
+    )
     made: dict[str, Any] = {
         "explored": impression.explored,
-        "propensity": None if math.isnan(impression.propensity) else impression.propensity,
-        "note": impression.note.astype(_NOTE_TYPE, copy=False).tobytes(),
+        "propensity": None if math.isnan(propensity) else propensity,
+        "note": (note if note.dtype is _NOTE_TYPE else note.astype(_NOTE_TYPE)).tobytes(),
+        "ranking": own,
     }
     if config.mode == "apprentice":
         return made | _apprentice(live, request, impression, own, names, secret)
-    order, made["n_excluded"] = _without(own, request, names, live)
-    made["ranking"] = order
-    if order is not own and order[: config.k] != own[: config.k]:
-        made["teaches"] = False
+    if request.exclude:
+        made["ranking"], made["n_excluded"] = _without(own, request, names, live)
+    if made["ranking"][: config.k] == own[: config.k]:
+        made.update(_chances(live, impression))
     else:
-        made |= _chances(live, impression)
+        made["teaches"] = False
     return made
 
 
@@ -149,13 +281,14 @@ def _apprentice(
 
 def _chances(live: LiveRanker, impression: Impression) -> dict[str, Any]:
     chances = live.learner.chances(impression)
-    marginal = None if math.isnan(impression.propensity) else impression.propensity
     if chances is None:
+        marginal = None if math.isnan(impression.propensity) else impression.propensity
         return {"chances": None, "p_marginal": marginal, "p_conditional": marginal}
+    known = tuple(chances.tolist())
     return {
-        "chances": tuple(chances.tolist()),
+        "chances": known,
         "least_chance": live.learner.least_chance(impression),
-        "p_marginal": float(chances[-1]),
+        "p_marginal": known[-1],
         "p_conditional": live.learner.chance_given_the_past(impression),
     }
 
@@ -255,8 +388,14 @@ def _id_of(ranker: str, round: int, secret: bytes) -> str:
 
     It begins with the round, so that the index of a store by ids grows at its end.
     """
-    text = f"event {round} of {ranker}".encode()
-    return f"e{round:012x}{hashlib.blake2b(text, key=secret, digest_size=12).hexdigest()}"
+    digest = _keyed(secret).copy()
+    digest.update(f"event {round} of {ranker}".encode())
+    return f"e{round:012x}{digest.hexdigest()}"
+
+
+@lru_cache(maxsize=4)
+def _keyed(secret: bytes) -> Any:
+    return hashlib.blake2b(key=secret, digest_size=12)
 
 
 def _coin(ranker: str, round: int, secret: bytes) -> float:
@@ -274,14 +413,23 @@ def _written(milliseconds: int) -> str:
 
 def rank_reply(live: LiveRanker, event: Event, ranked: Ranked) -> RankReply:
     """Return what the caller is told of a list."""
+    return RankReply(*_told(live, event, ranked))
+
+
+def _item(live: LiveRanker, event: Event, ranked: Ranked) -> RankItem:
+    """Return what is told of a list of a batch."""
+    return RankItem(201, *_told(live, event, ranked))
+
+
+def _told(
+    live: LiveRanker, event: Event, ranked: Ranked
+) -> tuple[str, list[str], int, Policy, int, str | None]:
+    """Return the fields of a reply in their order."""
     names = live.names_of(ranked)
-    shown_now = ranked.ranking[: len(ranked.ranking) - ranked.n_excluded]
+    shown_now = ranked.ranking
+    if ranked.n_excluded:
+        shown_now = shown_now[: len(shown_now) - ranked.n_excluded]
     by = None if ranked.deferred else _written(event.at + int(live.config.wait_seconds * 1000.0))
-    return RankReply(
-        event_id=str(event.key),
-        ranking=[names[index] for index in shown_now],
-        k=ranked.k,
-        policy=Policy(ranked.mode, ranked.explored, ranked.p_marginal, ranked.p_conditional),
-        model_seq=ranked.model_seq,
-        feedback_by=by,
-    )
+    policy = Policy(ranked.mode, ranked.explored, ranked.p_marginal, ranked.p_conditional)
+    listed = [names[index] for index in shown_now]
+    return str(event.key), listed, ranked.k, policy, ranked.model_seq, by

@@ -1,0 +1,27 @@
+"""The snapshots that a service leaves as it stops: few enough to stop soon, and to start soon."""
+
+import time
+
+from keyhole.service.live import LiveRanker
+from keyhole.service.store.base import Store
+
+_LONGEST = 5.0
+"""Seconds that taking snapshots may take: what it takes longer is replayed at the next start."""
+_AT_ONCE = 64
+_WORTH_A_SHARE, _LEFT_A_SHARE = 200, 10
+"""A snapshot is worth it from a 200th of the events on after which there is one anyway; a tenth of
+them may be left to be replayed, of all rankers together."""
+
+
+def put_last_snapshots(store: Store, pending: list[tuple[int, LiveRanker]], every: int) -> None:
+    """Take snapshots of the rankers with most events to replay, until few are left of all."""
+    ends_at = time.monotonic() + _LONGEST
+    least, left = max(every // _WORTH_A_SHARE, 1), sum(n_events for n_events, _ in pending)
+    wanted = [each for each in pending if each[0] >= least]
+    wanted.sort(key=lambda each: -each[0])
+    for first in range(0, len(wanted), _AT_ONCE):
+        if left <= every // _LEFT_A_SHARE or time.monotonic() > ends_at:
+            return
+        some = wanted[first : first + _AT_ONCE]
+        store.put_snapshots([live.snapshot() for _, live in some])
+        left -= sum(n_events for n_events, _ in some)
