@@ -15,6 +15,7 @@ PROMISED = [
     "GET /v1/rankers", "PUT /v1/rankers/{ranker}", "GET /v1/rankers/{ranker}",
     "POST /v1/rankers/{ranker}/rank", "PUT /v1/rankers/{ranker}/events/{event}/feedback",
     "POST /v1/rankers/{ranker}/events/{event}/activate",
+    "POST /v1/rankers/{ranker}/rank-batch",
     "POST /v1/rankers/{ranker}/feedback-batch", "GET /v1/rankers/{ranker}/events",
     "GET /v1/rankers/{ranker}/events/{event}", "POST /v1/rankers/{ranker}/evaluations",
     "GET /v1/rankers/{ranker}/evaluations", "GET /v1/rankers/{ranker}/evaluations/{evaluation}",

@@ -122,6 +122,7 @@ class Client:
 
     put_ranker = _waiting(Core.put_ranker)
     rank = _waiting(Core.rank)
+    rank_batch = _waiting(Core.rank_batch)
     feedback = _waiting(Core.feedback)
     feedback_batch = _waiting(Core.feedback_batch)
     activate = _waiting(Core.activate)
@@ -188,6 +189,7 @@ class AsyncClient:
 
     put_ranker = _awaiting(Core.put_ranker)
     rank = _awaiting(Core.rank)
+    rank_batch = _awaiting(Core.rank_batch)
     feedback = _awaiting(Core.feedback)
     feedback_batch = _awaiting(Core.feedback_batch)
     activate = _awaiting(Core.activate)

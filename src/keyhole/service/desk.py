@@ -19,9 +19,9 @@ import msgspec
 from keyhole.errors import KeyholeError
 from keyhole.service.commands import Command, Configure, Expire, Judged
 from keyhole.service.committer import Committer
+from keyhole.service.ending import put_last_snapshots
 from keyhole.service.engine import MOST_WAITING, Decision, Engine, Made, now
 from keyhole.service.errors import StoreError, StoreFailed, StoreFull
-from keyhole.service.ending import put_last_snapshots
 from keyhole.service.events import Event
 from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger

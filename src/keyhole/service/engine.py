@@ -413,7 +413,7 @@ class Engine:
     def _ranks(
         self, ranker: str, shown: list[tuple[Ranked, str]], idem: str | None, at: int
     ) -> list[Made]:
-        """Return the next events of a ranker, all of which are lists; the key is the first one's."""
+        """Return the next events of a ranker, all of them lists; the key is the first one's."""
         seq, round, n_waiting = self._tip(ranker)
         n_lists, made = len(shown), []
         for place, (ranked, event_id) in enumerate(shown, seq + 1):

@@ -23,9 +23,10 @@ class Store(ABC):
         """Write events, all or none of them; they are on the disk when this returns.
 
         Each must follow the last event of its ranker: the next ``seq``, and a ``link`` made of the
-        link before it; one whose link is empty is given it. One that does not follow raises :class:`Conflict` (another writer got there
-        first), and so does a key or an idempotency key that is there already. :class:`StoreFull`
-        says that nothing was kept and that appending may be tried again; :class:`StoreFailed`, that
+        link before it; one whose link is empty is given it. One that does not follow raises
+        :class:`Conflict` (another writer got there first), and so does a key or an idempotency key
+        that is there already. :class:`StoreFull` says that nothing was kept and that appending may
+        be tried again; :class:`StoreFailed`, that
         what is on the disk is not known until the store is opened anew.
         """
 
