@@ -197,16 +197,18 @@ def test_what_can_be_read(connect):
     info = {"name": "shop", "version": 1, "request": {}}
     client, service = connect(
         info,
-        {"rankers": [info]},
+        {"rankers": [info], "next_after": "shop"},
+        {"rankers": [{**info, "name": "shoes"}], "next_after": None},
         {"seq": 1, "round": 2, "sha256": "f" * 64, "waiting": 3},
         (204, b""),
     )
     assert client.ranker("shop").name == "shop"
-    assert [each.name for each in client.rankers()] == ["shop"]
+    assert [each.name for each in client.rankers()] == ["shop", "shoes"]
+    assert service.requests[-1].url.params["after"] == "shop"
     assert client.state("shop").waiting == 3
     assert client.activate("shop", "e1") is None
     assert [f"{r.method} {r.url.path}" for r in service.requests] == [
-        "GET /v1/rankers/shop", "GET /v1/rankers", "GET /v1/rankers/shop/state",
+        "GET /v1/rankers/shop", "GET /v1/rankers", "GET /v1/rankers", "GET /v1/rankers/shop/state",
         "POST /v1/rankers/shop/events/e1/activate",
     ]  # fmt: skip
 

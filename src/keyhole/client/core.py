@@ -339,9 +339,16 @@ class Core:
         return read(answer, RankerInfo)
 
     def rankers(self) -> Talk[list[RankerInfo]]:
-        """Return all rankers that this key may see."""
-        answer = yield from self._ask(Call("GET", path_of("rankers")))
-        return read(answer, RankerPage).rankers
+        """Return all rankers that this key may see, read page by page."""
+        found: list[RankerInfo] = []
+        params = {"limit": str(_PAGE)}
+        while True:
+            answer = yield from self._ask(Call("GET", path_of("rankers"), params=params))
+            page = read(answer, RankerPage)
+            found += page.rankers
+            if page.next_after is None:
+                return found
+            params["after"] = page.next_after
 
     def evaluate(
         self,

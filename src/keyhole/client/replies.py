@@ -100,9 +100,10 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class RankerPage(msgspec.Struct, frozen=True):
-    """All rankers."""
+    """A page of rankers, and after which name the next one begins."""
 
     rankers: list["RankerInfo"]
+    next_after: str | None = None
 
 
 class Code(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from keyhole.service.live import LiveRanker
 from keyhole.service.store.base import Store
 
 _LONGEST = 5.0
-"""Seconds that taking snapshots may take: what it takes longer is replayed at the next start."""
+"""Seconds that it may take: of rankers that are left then, the next start replays more."""
 _AT_ONCE = 64
 _WORTH_A_SHARE, _LEFT_A_SHARE = 200, 10
 """A snapshot is worth it from a 200th of the events on after which there is one anyway; a tenth of
@@ -17,11 +17,13 @@ def put_last_snapshots(store: Store, pending: list[tuple[int, LiveRanker]], ever
     """Take snapshots of the rankers with most events to replay, until few are left of all."""
     ends_at = time.monotonic() + _LONGEST
     least, left = max(every // _WORTH_A_SHARE, 1), sum(n_events for n_events, _ in pending)
-    wanted = [each for each in pending if each[0] >= least]
-    wanted.sort(key=lambda each: -each[0])
+    wanted: list[LiveRanker] = []
+    for n_events, live in sorted(pending, key=lambda each: -each[0]):
+        if n_events < least or left <= every // _LEFT_A_SHARE:
+            break
+        wanted.append(live)
+        left -= n_events
     for first in range(0, len(wanted), _AT_ONCE):
-        if left <= every // _LEFT_A_SHARE or time.monotonic() > ends_at:
+        if time.monotonic() > ends_at:
             return
-        some = wanted[first : first + _AT_ONCE]
-        store.put_snapshots([live.snapshot() for _, live in some])
-        left -= sum(n_events for n_events, _ in some)
+        store.put_snapshots([live.snapshot() for live in wanted[first : first + _AT_ONCE]])

@@ -6,13 +6,30 @@ from keyhole.service.dashboard.figures import polyline, smoothed
 from keyhole.service.dashboard.numbers import count, value
 from keyhole.service.dashboard.ranker_page import MODES, preparing_says
 
+ROWS = 50
+"""Rankers on one page."""
 
-def index_page(summaries: list[dict[str, Any]], root: str) -> dict[str, Any]:
-    """Return what the list of rankers shows: texts, flags and rows, as a ranker's page does."""
-    n = len(summaries)
+
+def index_page(
+    summaries: list[dict[str, Any]],
+    root: str,
+    total: int | None = None,
+    *,
+    is_searched: bool = False,
+) -> dict[str, Any]:
+    """Return what the list of rankers shows: texts, flags and rows, as a ranker's page does.
+
+    ``total`` is how many there are on all pages, by default those of this one.
+    """
+    n = len(summaries) if total is None else total
+    is_empty = not summaries
     return {
         "texts": {"live": f"{count(n)} {'ranker' if n == 1 else 'rankers'}"},
-        "flags": {"some": n > 0, "none": n == 0},
+        "flags": {
+            "some": not is_empty,
+            "none": is_empty and not is_searched,
+            "nothing": is_empty and is_searched,
+        },
         "rows": {"rankers": [_row(summary, root) for summary in summaries]},
     }
 

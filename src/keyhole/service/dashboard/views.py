@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Protocol
 
 from starlette.concurrency import run_in_threadpool
@@ -22,7 +22,7 @@ from keyhole.service.dashboard.evaluate_page import (
     result_page,
 )
 from keyhole.service.dashboard.event_page import MAX_ROWS, event_pairs, event_rows
-from keyhole.service.dashboard.index_page import index_page
+from keyhole.service.dashboard.index_page import ROWS, index_page
 from keyhole.service.dashboard.log import KINDS, event_address, event_row, log_page
 from keyhole.service.dashboard.pages import error_page, html, plain, root_of, with_query
 from keyhole.service.dashboard.ranker_page import MODES, ranker_page
@@ -30,6 +30,7 @@ from keyhole.service.dashboard.stream import messages
 from keyhole.service.desk import Desk
 from keyhole.service.errors import NotFound, Preparing, StoreError
 from keyhole.service.evaluations import evaluate
+from keyhole.service.listing import page_of
 from keyhole.service.live import LiveRanker
 from keyhole.service.summary import event_page
 from keyhole.service.summary import summary as summary_of
@@ -85,9 +86,13 @@ class Dashboard:
     @page_of_errors
     async def index(self, request: Request) -> Response:
         """Show all rankers, or how to make the first."""
-        names = [name for name in sorted(self.desk.engine.rankers) if _sees(request, name)]
-        summaries = [summary_of(self.desk.engine.ranker(name)) for name in names]
-        page = index_page(summaries, root_of(request))
+        rankers, root = self.desk.engine.rankers, root_of(request)
+        search = request.query_params.get("search", "").strip()
+        after = request.query_params.get("after", "")
+        sees = partial(_sees, request)
+        found = page_of(rankers, sees, limit=ROWS, after=after, search=search)
+        summaries = [summary_of(rankers[name]) for name in found.names]
+        page = index_page(summaries, root, found.total, is_searched=bool(search or after))
         if wants_json(request):
             return plain({"rankers": summaries, "page": page})
         needs_key = bool(await run_in_threadpool(self.desk.store.keys))
@@ -95,7 +100,12 @@ class Dashboard:
             "page": page,
             "needs_key": needs_key,
             "commands": first_commands(_base(request), needs_key),
-            "twin": f"{root_of(request)}/index.json",
+            "search": search,
+            "first": with_query(f"{root}/", search=search or None) if after else None,
+            "next": with_query(f"{root}/", search=search or None, after=found.next_after)
+            if found.next_after
+            else None,
+            "twin": with_query(f"{root}/index.json", search=search or None, after=after or None),
         }
         return html(request, "index.html", data)
 

@@ -10,19 +10,23 @@ import msgspec
 from keyhole.errors import InvalidInput, shown
 from keyhole.service.commands import Configure, Name, RankerReply, RankerRequest, StateReply
 from keyhole.service.errors import StaleVersion
-from keyhole.service.http.call import Call, check_settings
+from keyhole.service.http.call import Call, check_settings, number
 from keyhole.service.http.operations import Operation, Parameter, Reply
 from keyhole.service.http.problems import Busy
 from keyhole.service.http.wire import Answer, Headers, encode, json_answer
+from keyhole.service.listing import page_of
 
 _request = msgspec.json.Decoder(RankerRequest)
 _RETRY_MS = 2_000
+_PAGE, _LONGEST_PAGE = 100, 1_000
 
 
 class RankersReply(msgspec.Struct, frozen=True):
-    """All rankers that a key may see."""
+    """A page of the rankers that a key may see, in the order of their names."""
 
     rankers: list[RankerReply]
+    next_after: str | None
+    """What `after` must be for the next page; null where this is the last one."""
 
 
 async def put_ranker(call: Call) -> Answer:
@@ -44,15 +48,19 @@ async def get_ranker(call: Call) -> Answer:
 
 async def list_rankers(call: Call) -> Answer:
     """List the rankers that this key may see."""
-    call.query()
+    query = call.query("limit", "after", "search")
+    limit = number(query.get("limit"), "limit", default=_PAGE, least=1, most=_LONGEST_PAGE)
+    after, search = query.get("after", ""), query.get("search", "")
     rankers = call.service.desk.engine.rankers
-    seen = [rankers[name].reply() for name in sorted(rankers) if call.access.sees(name)]
-    return json_answer(RankersReply(seen))
+    page = page_of(rankers, call.access.sees, limit=limit, after=after, search=search)
+    found = [rankers[name].reply() for name in page.names]
+    return json_answer(RankersReply(found, page.next_after))
 
 
 async def get_state(call: Call) -> Answer:
     """Read how far a ranker has come, and the hash of what it knows."""
-    return json_answer(call.service.desk.engine.ranker(call.params[0]).state())
+    live = call.service.desk.engine.ranker(call.params[0])
+    return json_answer(await asyncio.to_thread(live.as_it_is().state))
 
 
 async def stream(call: Call) -> Answer:
@@ -145,7 +153,17 @@ _REPLY = {"application/json": RankerReply}
 OPERATIONS = (
     Operation(
         "GET", "/v1/rankers", list_rankers, "read", "List rankers",
-        {200: Reply("All rankers that this key may see.", {"application/json": RankersReply})},
+        {200: Reply("A page of those that this key may see.", {"application/json": RankersReply})},
+        problems=(422,),
+        query=(
+            Parameter(
+                "limit",
+                {"type": "integer", "minimum": 1, "maximum": _LONGEST_PAGE, "default": _PAGE},
+                "How many at most.",
+            ),
+            Parameter("after", {"type": "string"}, "Those whose names come after this one."),
+            Parameter("search", {"type": "string"}, "Those with this text in their names."),
+        ),
     ),
     Operation(
         "PUT", "/v1/rankers/{ranker}", put_ranker, "admin", "Create or change a ranker",
