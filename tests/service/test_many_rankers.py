@@ -8,6 +8,7 @@ import pytest
 from keyhole.service import preparing
 from keyhole.service.commands import Activate, Configure, Judged, Rank, RankerRequest, RankRequest
 from keyhole.service.engine import Engine
+from keyhole.service.events import Config
 from keyhole.service.live import LiveRanker
 from keyhole.service.preparing import Preparer
 from keyhole.service.store.memory import MemoryStore
@@ -170,6 +171,21 @@ def test_the_last_snapshots_are_of_those_with_most_to_replay():
     )
 
 
+def test_what_many_short_runs_leave_is_not_replayed_for_ever():
+    store = MemoryStore()
+
+    async def scenario(desk):
+        if not desk.engine.rankers:
+            configure(desk.engine, wait_seconds=60.0)
+        for _ in range(30):
+            rank(desk.engine)
+        return desk.engine.ranker("animals").snapshot_at
+
+    assert [run(scenario, store, snapshot_every=1_000) for _ in range(8)] == [
+        0, 0, 0, 0, 121, 121, 121, 121,
+    ]  # fmt: skip
+
+
 def test_snapshots_and_states_are_hashed_outside_of_the_loop(monkeypatch):
     threads = []
     sha256 = LiveRanker.sha256
@@ -215,8 +231,8 @@ def test_a_copy_stays_as_it_was():
 
 
 def test_rankers_that_need_the_same_code_have_it_prepared_once(monkeypatch):
-    loaded = []
-    monkeypatch.setattr(preparing, "_load", lambda config: loaded.append(config))
+    loaded: list[Config] = []
+    monkeypatch.setattr(preparing, "_load", loaded.append)
     engine = Engine(MemoryStore())
     for place in range(20):
         configure(engine, f"shop-{place}", seed=place, items=[f"{place}-{i}" for i in range(4)])

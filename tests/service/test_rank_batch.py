@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,6 @@ def batch(engine, requests, idem=None, name="animals"):
 def same_store(asked):
     """Two engines with the same secret and the same ranker."""
     one, other = engine_of(**asked), engine_of(**asked)
-    other.store._secret = one.store._secret
     other.secret = one.secret
     return one, other
 
@@ -42,7 +42,7 @@ def same_store(asked):
 @pytest.mark.parametrize("kind", KINDS)
 def test_lists_of_a_batch_are_those_of_single_ranks(kind):
     singly, at_once = same_store(KINDS[kind])
-    asked = DOCUMENTS if kind == "documents" else {}
+    asked: Any = DOCUMENTS if kind == "documents" else {}
     requests = [RankRequest(**asked, deferred=place % 5 == 3) for place in range(9)]
     for turn in range(3):
         alone = [singly.execute(Rank("animals", request)) for request in requests]

@@ -101,7 +101,6 @@ class Desk:
         self._reopen = reopen
         self._clock = clock
         self._snapshot_every = snapshot_every
-        self._snapshot_at = self._seqs()
         self._inbox: deque[tuple[Command, Reply]] = deque()
         self._next = _Group()
         self._is_writing = False
@@ -112,8 +111,7 @@ class Desk:
         self._committer = Committer()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
-        self._start_waits()
-        self._remember_preparations()
+        self._take_up()
 
     # ------------------------------------------------------------------- for callers
 
@@ -146,6 +144,7 @@ class Desk:
         reply = await future
         if isinstance(command, Configure) and reply.created:
             live = self.engine.ranker(command.ranker)
+            await asyncio.to_thread(live.make_state)
             if self._preparer is not None and live.preparation is not None:
                 await self._preparer.look(live.preparation)
                 return msgspec.structs.replace(reply, code=live.preparation.reply())
@@ -352,18 +351,22 @@ class Desk:
                 await asyncio.sleep(pause)
                 pause = min(2.0 * pause, 5.0)
             else:
-                self._snapshot_at = self._seqs()
-                self._start_waits()
-                self._remember_preparations()
+                self._take_up()
                 self.is_ready = True
                 logger().info("The log was read again.", rankers=len(self.engine.rankers))
                 return
 
-    def _remember_preparations(self) -> None:
-        """Tell rankers that were read from the log how far their code is."""
+    def _take_up(self) -> None:
+        """Go on with rankers that were read from the log.
+
+        All feedback is waited for anew: how long nobody was here is not known for certain.
+        """
         known = {} if self._preparer is None else self._preparer.known
+        self._waits, moment = Waits(), self._clock()
         for name, live in self.engine.rankers.items():
             live.preparation = known.get(name)
+            self._waits.begin(live, live.waiting, moment)
+            live.make_state()
 
     def _read_again(self) -> None:
         with suppress(StoreError):
@@ -373,12 +376,6 @@ class Desk:
             self.engine = Engine(self.store, most_waiting=self.engine.most_waiting)
 
     # ------------------------------------------------------------------- waits and snapshots
-
-    def _start_waits(self) -> None:
-        """Wait for all feedback anew: how long nobody was here is not known for certain."""
-        self._waits, moment = Waits(), self._clock()
-        for live in self.engine.rankers.values():
-            self._waits.begin(live, live.waiting, moment)
 
     async def _watch_waits(self) -> None:
         while True:
@@ -399,16 +396,13 @@ class Desk:
         """Return lists whose feedback is no longer waited for."""
         return self._waits.over(live, self._clock())
 
-    def _seqs(self) -> dict[str, int]:
-        return {name: live.seq for name, live in self.engine.rankers.items()}
-
     def _due_snapshots(self, made: list[Made]) -> list[LiveRanker]:
         """Return rankers as they are now, of which a snapshot is to be taken after these events."""
         due = []
         for name in {event.ranker for event, _ in made}:
             live = self.engine.rankers[name]
-            if live.seq - self._snapshot_at.get(name, 0) >= self._snapshot_every:
-                self._snapshot_at[name] = live.seq
+            if live.seq - live.snapshot_at >= self._snapshot_every:
+                live.snapshot_at = live.seq
                 due.append(live.as_it_is())
         return due
 
@@ -416,9 +410,5 @@ class Desk:
         self.store.put_snapshots([live.snapshot() for live in rankers])
 
     def _put_last_snapshots(self) -> None:
-        since = self._snapshot_at
-        put_last_snapshots(
-            self.store,
-            [(live.seq - since.get(live.name, 0), live) for live in self.engine.rankers.values()],
-            self._snapshot_every,
-        )
+        rankers = self.engine.rankers.values()
+        put_last_snapshots(self.store, rankers, self._snapshot_every)

@@ -1,6 +1,7 @@
 """The snapshots that a service leaves as it stops: few enough to stop soon, and to start soon."""
 
 import time
+from collections.abc import Iterable
 
 from keyhole.service.live import LiveRanker
 from keyhole.service.store.base import Store
@@ -13,12 +14,13 @@ _WORTH_A_SHARE, _LEFT_A_SHARE = 200, 10
 them may be left to be replayed, of all rankers together."""
 
 
-def put_last_snapshots(store: Store, pending: list[tuple[int, LiveRanker]], every: int) -> None:
+def put_last_snapshots(store: Store, rankers: Iterable[LiveRanker], every: int) -> None:
     """Take snapshots of the rankers with most events to replay, until few are left of all."""
-    ends_at = time.monotonic() + _LONGEST
-    least, left = max(every // _WORTH_A_SHARE, 1), sum(n_events for n_events, _ in pending)
+    ends_at, least = time.monotonic() + _LONGEST, max(every // _WORTH_A_SHARE, 1)
+    pending = sorted(((live.seq - live.snapshot_at, live) for live in rankers), key=_most_first)
+    left = sum(n_events for n_events, _ in pending)
     wanted: list[LiveRanker] = []
-    for n_events, live in sorted(pending, key=lambda each: -each[0]):
+    for n_events, live in pending:
         if n_events < least or left <= every // _LEFT_A_SHARE:
             break
         wanted.append(live)
@@ -27,3 +29,7 @@ def put_last_snapshots(store: Store, pending: list[tuple[int, LiveRanker]], ever
         if time.monotonic() > ends_at:
             return
         store.put_snapshots([live.snapshot() for live in wanted[first : first + _AT_ONCE]])
+
+
+def _most_first(pending: tuple[int, LiveRanker]) -> int:
+    return -pending[0]

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keyhole.errors import InvalidInput, shown
+from keyhole.service.answering import answer_to
+from keyhole.service.batches import repeated_batch, show_many, told_again
 from keyhole.service.commands import (
     Activate,
     Command,
     Configure,
     Expire,
     FeedbackReply,
-    FeedbackRequest,
     GiveFeedback,
     Judged,
     Rank,
@@ -38,14 +39,7 @@ from keyhole.service.events import (
     body_of,
 )
 from keyhole.service.live import LiveRanker
-from keyhole.service.showing import (
-    rank_reply,
-    repeated,
-    repeated_batch,
-    show,
-    show_many,
-    told_again,
-)
+from keyhole.service.showing import rank_reply, repeated, show
 from keyhole.service.specs import changed_config, check_learnable, config_of
 from keyhole.service.store.base import Store
 from keyhole.version import __version__
@@ -332,7 +326,7 @@ class Engine:
         else:
             ranked = self._ranked_before(live, command.event_id)
             learned = "late"
-        answered = _answer(live, ranked, request, learned)
+        answered = answer_to(live, ranked, request, learned)
         if learned == "late":
             said = live.store.find(live.name, command.event_id, "feedback")
             if said is not None:
@@ -467,43 +461,6 @@ def recovered(store: Store, name: str) -> LiveRanker:
     for event in store.events(name, after=live.seq):
         live.apply(event)
     return live
-
-
-def _answer(
-    live: LiveRanker, ranked: Ranked, request: FeedbackRequest, learned: Learned
-) -> Answered:
-    """Return feedback as the log keeps it, or raise."""
-    k = ranked.k
-    relevance: tuple[float, ...] = ()
-    if request.status == "observed":
-        relevance = tuple(float(value) for value in request.relevance or ())
-        largest = float(live.config.request.get("max_grade", 1.0))
-        if len(relevance) != k:
-            raise InvalidInput(
-                f"`relevance` must be {k} number{'s' * (k != 1)}, one for each of the first items "
-                f"shown, got {len(relevance)}."
-            )
-        if relevance and max(relevance) > largest:
-            raise InvalidInput(
-                f"`relevance` must be at most max_grade={largest:g}, got {max(relevance):g}."
-            )
-    elif request.relevance is not None:
-        raise InvalidInput(f"`relevance` must be left out where status is {request.status}.")
-    elif request.status == "none":
-        relevance = (0.0,) * k
-    return Answered(request.status, relevance, learned, _truth(live, ranked, request))
-
-
-def _truth(live: LiveRanker, ranked: Ranked, request: FeedbackRequest) -> tuple[float, ...] | None:
-    """Return the relevance of every item, where a simulation tells it, or raise."""
-    if request.truth is None:
-        return None
-    if not live.config.simulation:
-        raise InvalidInput("`truth` must be left out where a ranker is not for simulation.")
-    names = live.names_of(ranked)
-    if set(request.truth) != set(names):
-        raise InvalidInput(f"`truth` must name all of the {len(names)} items of the list.")
-    return tuple(float(request.truth[name]) for name in names)
 
 
 def _said_before(said: Event, answered: Answered) -> Decided:

@@ -4,7 +4,7 @@ import copy
 import hashlib
 import struct
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -66,6 +66,23 @@ class _Kept(msgspec.Struct):
     tally: Tally
 
 
+class _Still(NamedTuple):
+    """What a learner knew at a moment: of a copy of a ranker no more is asked."""
+
+    spec: dict[str, Any]
+    state: Any
+
+    @classmethod
+    def of(cls, learner: Ranker) -> "_Still":
+        """Return what a learner knows."""
+        state = learner.state
+        return cls(learner.described(), type(state)(*(array.copy() for array in state)))
+
+    def described(self) -> dict[str, Any]:
+        """Return the spec of the learner."""
+        return self.spec
+
+
 class LiveRanker:
     """What the events of one ranker add up to.
 
@@ -87,6 +104,8 @@ class LiveRanker:
         self.seq_of: dict[str, int] = {}
         """Where the rank event of a list is whose feedback is awaited."""
         self.tally = Tally()
+        self.snapshot_at = 0
+        """After which event its last snapshot was taken; not part of the state."""
         self.preparation: Preparation | None = None
         """How far its code is, where that is prepared beside requests; not part of the state."""
         self._lessons: list[Lesson] = []
@@ -228,6 +247,10 @@ class LiveRanker:
             return self.learner.rank(query, round=round)
         return self._ahead.take(self.learner, round)
 
+    def make_state(self) -> None:
+        """Fill the memory of the state before a request needs it: of many features it is large."""
+        _ = self.learner.state
+
     def rank_ahead(self, round: int, n_rounds: int) -> None:
         """Rank the lists of rounds that follow each other in one call, where there is one list."""
         if self.config.catalogue is not None and self.config.mode != "frozen":
@@ -349,7 +372,7 @@ class LiveRanker:
         for name, array in sorted(self.learner.state._asdict().items()):
             little = _little_endian(array)
             _add(digest, f"{name} {little.dtype.str} {little.shape}".encode())
-            _add(digest, little.tobytes())
+            _add(digest, little)
         digest.update(struct.pack("<qqq", self.seq, self.round, self.version))
         waiting = np.empty(len(self.waiting), _WAITING)
         waiting["seq"] = np.fromiter(self.waiting, np.int64, len(waiting))
@@ -360,7 +383,7 @@ class LiveRanker:
     def as_it_is(self) -> "LiveRanker":
         """Return a copy for another thread to tell of: nothing is ever applied to it."""
         copied = copy.copy(self)
-        copied.learner = copy.copy(self.learner)  # with a state of its own
+        copied.learner = _Still.of(self.learner)  # type: ignore[assignment]
         copied.waiting = dict(self.waiting)  # what waits is never changed in what is told of it
         copied.tally = msgspec.msgpack.decode(msgspec.msgpack.encode(self.tally), type=Tally)
         return copied
@@ -403,6 +426,7 @@ class LiveRanker:
             ) from error
         live._restore(kept)
         live.seq, live.link, live.learnt_by = snapshot.seq, kept.link, kept.learnt_by
+        live.snapshot_at = snapshot.seq
         if live.sha256() != snapshot.sha256:
             raise StoreDamaged(
                 f"The snapshot of ranker {snapshot.ranker!r} at {snapshot.seq} is not what its "
@@ -450,5 +474,7 @@ def _little_endian(array: Any) -> Any:
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
 
 
-def _add(digest: Any, content: bytes) -> None:
-    digest.update(struct.pack("<q", len(content)) + content)
+def _add(digest: Any, content: Any) -> None:
+    """Add bytes or an array, which is not copied: other threads have their turn meanwhile."""
+    digest.update(struct.pack("<q", memoryview(content).nbytes))
+    digest.update(content)

@@ -7,24 +7,16 @@ import hmac
 import math
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from keyhole.contracts import Impression, Query
-from keyhole.errors import FloatArray, InvalidInput, KeyholeError, shown
-from keyhole.service.commands import (
-    Packed,
-    Policy,
-    Rank,
-    RankItem,
-    RankMany,
-    RankReply,
-    RankRequest,
-)
+from keyhole.errors import FloatArray, InvalidInput, shown
+from keyhole.service.commands import Packed, Policy, Rank, RankReply, RankRequest
 from keyhole.service.errors import Conflict, KeyReused
-from keyhole.service.events import Batch, Config, Event, Ranked, body_of
+from keyhole.service.events import Config, Event, Ranked, body_of
 from keyhole.service.live import LiveRanker
 
 _NOTE_TYPE = np.dtype("<f8")
@@ -46,126 +38,29 @@ def repeated(live: LiveRanker, command: Rank) -> Event | None:
             before: Ranked = body_of(event)
             is_same = before.fingerprint == fingerprint_of(command.request)
             if before.batch is not None or not is_same:
-                raise _reused(command.idem)
+                raise reused(command.idem)
     if event is None and command.request.event_id is not None:
-        event = _shown_before(live, command.request)
+        event = shown_before(live, command.request)
     return event
 
 
-def _shown_before(live: LiveRanker, request: RankRequest) -> Event | None:
+def shown_before(live: LiveRanker, request: RankRequest) -> Event | None:
     """Return the event that a request names, or raise where it is of another request."""
     event = live.store.find(live.name, str(request.event_id), "rank")
     if event is not None:
-        _check_same(request, body_of(event))
+        check_same(request, body_of(event))
     return event
 
 
-def _check_same(request: RankRequest, before: Ranked) -> None:
+def check_same(request: RankRequest, before: Ranked) -> None:
+    """Raise where an event is of another request than this one, which names it."""
     if before.fingerprint != fingerprint_of(request):
         raise Conflict(f"Event {shown(request.event_id)} is of another request.")
 
 
-def _reused(idem: str) -> KeyReused:
+def reused(idem: str) -> KeyReused:
+    """Return what is said of a key that came with something else."""
     return KeyReused(f"Idempotency key {shown(idem)} came with another request.")
-
-
-class ShownMany(NamedTuple):
-    """What the requests of a batch lead to."""
-
-    new: list[tuple[Ranked, str]]
-    """Lists of rounds that follow each other, with their ids."""
-    became: list[int | Event | Exception]
-    """For each request its place among the new lists, the event that it had before, or why none."""
-    fingerprint: bytes
-
-    def noted(self, seq: int) -> list[tuple[Ranked, str]]:
-        """Return the new lists, whose events follow a seq: the first one notes what became of all.
-
-        Only of a batch with a key: that is how it is answered again.
-        """
-        if not (self.fingerprint and self.new):
-            return self.new
-        seqs = []
-        for what in self.became:
-            if isinstance(what, int):
-                seqs.append(seq + 1 + what)
-            else:
-                seqs.append(what.seq if isinstance(what, Event) else 0)
-        ranked, event_id = self.new[0]
-        batch = Batch(self.fingerprint, tuple(seqs))
-        return [(msgspec.structs.replace(ranked, batch=batch), event_id), *self.new[1:]]
-
-    def replies(self, live: LiveRanker, events: list[Event]) -> list[RankItem | Exception]:
-        """Return what is told of each request, by the events of the new lists."""
-        new = [_item(live, event, one[0]) for event, one in zip(events, self.new, strict=True)]
-        told: list[RankItem | Exception] = []
-        for what in self.became:
-            if isinstance(what, int):
-                told.append(new[what])
-            elif isinstance(what, Event):
-                told.append(_item(live, what, body_of(what)))
-            else:
-                told.append(what)
-        return told
-
-
-def show_many(live: LiveRanker, command: RankMany, round: int, secret: bytes) -> ShownMany:
-    """Return what requests lead to that follow each other from a round on."""
-    requests, is_keyed = command.requests, command.idem is not None
-    live.rank_ahead(round, len(requests))
-    new: list[tuple[Ranked, str]] = []
-    became: list[int | Event | Exception] = []
-    named: dict[str, int] = {}
-    for request in requests:
-        if not isinstance(request, RankRequest):
-            became.append(request)
-            continue
-        try:
-            if request.event_id is not None:
-                place = named.get(request.event_id)
-                if place is not None:
-                    _check_same(request, new[place][0])
-                before = _shown_before(live, request) if place is None else place
-                if before is not None:
-                    became.append(before)
-                    continue
-            one = show(live, request, round + len(new), secret)
-        except KeyholeError as error:
-            became.append(error)
-            continue
-        named[one[1]] = len(new)
-        became.append(len(new))
-        new.append(one)
-    return ShownMany(new, became, _of_all(requests) if is_keyed else b"")
-
-
-def repeated_batch(live: LiveRanker, command: RankMany) -> Batch | None:
-    """Return what became of a batch that came before, or raise where its key was another's."""
-    event = None if command.idem is None else live.store.find_idem(live.name, command.idem)
-    if event is None or command.idem is None:
-        return None
-    batch: Batch | None = body_of(event).batch
-    if batch is None or batch.fingerprint != _of_all(command.requests):
-        raise _reused(command.idem)
-    return batch
-
-
-def _of_all(requests: list[RankRequest | Exception]) -> bytes:
-    return fingerprint_of([one if isinstance(one, RankRequest) else None for one in requests])
-
-
-def told_again(live: LiveRanker, batch: Batch) -> list[RankItem | Exception]:
-    """Return what was told of the requests of a batch."""
-    told: list[RankItem | Exception] = []
-    for seq in batch.seqs:
-        event = live.store.event(live.name, seq) if seq else None
-        if event is None:
-            told.append(
-                Conflict("This request was refused when its batch came first: send another batch.")
-            )
-        else:
-            told.append(_item(live, event, body_of(event)))
-    return told
 
 
 def show(
@@ -413,15 +308,10 @@ def _written(milliseconds: int) -> str:
 
 def rank_reply(live: LiveRanker, event: Event, ranked: Ranked) -> RankReply:
     """Return what the caller is told of a list."""
-    return RankReply(*_told(live, event, ranked))
+    return RankReply(*told(live, event, ranked))
 
 
-def _item(live: LiveRanker, event: Event, ranked: Ranked) -> RankItem:
-    """Return what is told of a list of a batch."""
-    return RankItem(201, *_told(live, event, ranked))
-
-
-def _told(
+def told(
     live: LiveRanker, event: Event, ranked: Ranked
 ) -> tuple[str, list[str], int, Policy, int, str | None]:
     """Return the fields of a reply in their order."""
