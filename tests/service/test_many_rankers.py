@@ -3,14 +3,27 @@
 import asyncio
 import threading
 
+import numpy as np
 import pytest
 
-from keyhole.service import preparing
-from keyhole.service.commands import Activate, Configure, Judged, Rank, RankerRequest, RankRequest
+from keyhole.service import events, preparing
+from keyhole.service import live as lives
+from keyhole.service.commands import (
+    Activate,
+    Configure,
+    FeedbackRequest,
+    GiveFeedback,
+    Judged,
+    Rank,
+    RankerRequest,
+    RankRequest,
+)
 from keyhole.service.engine import Engine
 from keyhole.service.events import Config
 from keyhole.service.live import LiveRanker
 from keyhole.service.preparing import Preparer
+from keyhole.service.replay import check_ranker
+from keyhole.service.store import chain, open_store
 from keyhole.service.store.memory import MemoryStore
 from tests.service.asking import Asked, problem
 from tests.service.desks import ANIMALS, answer, configure, engine_of, rank, state_of
@@ -252,3 +265,64 @@ def test_rankers_that_need_the_same_code_have_it_prepared_once(monkeypatch):
 
     assert asyncio.run(later()) == "ready"
     assert len(loaded) == 3
+
+
+def counted(monkeypatch, module, name):
+    """Count the calls of a function of a module."""
+    calls, function = [], getattr(module, name)
+
+    def noted(*args, **given):
+        calls.append(args)
+        return function(*args, **given)
+
+    monkeypatch.setattr(module, name, noted)
+    return calls
+
+
+@pytest.mark.parametrize("address", ["memory:", "sqlite:{}/log.db"])
+def test_an_event_is_hashed_once_on_its_way(monkeypatch, tmp_path, address):
+    with open_store(address.format(tmp_path)) as store:
+        engine = Engine(store)
+        configure(engine)
+        hashed = [counted(monkeypatch, module, "link_of") for module in (events, chain)]
+        shown = rank(engine)
+        answer(engine, shown.event_id, [1.0])
+        assert sum(map(len, hashed)) == 2
+        assert check_ranker(store, "animals").problems == ()
+
+
+@pytest.mark.parametrize("asked", [{}, {"n_features": 300, "max_items": 4, "ranker": "linucb"}])
+def test_a_list_is_read_once_for_its_feedback(monkeypatch, asked):
+    """Of one that is kept as it waits, and of one that is read again, as it is large."""
+    engine = engine_of(**asked)
+    rows = {"features": [[0.5] * 300, [0.25] * 300]} if asked else {}
+    shown = rank(engine, **rows)
+    kept, large = (counted(monkeypatch, lives, name) for name in ("_decode_ranked", "body_of"))
+    decision = engine.decide(
+        GiveFeedback("animals", shown.event_id, FeedbackRequest(relevance=[1.0])), 0
+    )
+    engine.store.append([event for event, _ in decision.made])
+    engine.apply_all(decision.made)
+    engine.settle(decision)
+    assert (len(kept), len(large)) == ((0, 1) if asked else (1, 0))
+
+
+def test_a_state_is_copied_once_for_what_a_group_teaches():
+    engine = engine_of()
+    learner = engine.ranker("animals").learner
+    shown = [rank(engine) for _ in range(4)]
+    copies = []
+
+    class Noted(np.ndarray):
+        def copy(self, *args, **given):
+            copies.append(self.dtype)
+            return np.asarray(self).copy(*args, **given)
+
+    made = [
+        engine.decide(GiveFeedback("animals", one.event_id, FeedbackRequest("none")), 0).made[0]
+        for one in shown
+    ]
+    engine.store.append([event for event, _ in made])
+    learner._pieces = [piece.view(Noted) for piece in learner.pieces]
+    engine.apply_all(made)
+    assert len(copies) == len(learner.pieces)
