@@ -6,7 +6,7 @@ VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 ECOSYSTEM_VENV ?= .venv-ecosystem
 
-.PHONY: help run play test quick check format bench test-ecosystem battery kills cachecases servicekills powercuts bitflips schemathesis hostile screenshots numbers mutants fuzz docs tutorials wheel sbom lock clean
+.PHONY: help run play test quick check format bench test-ecosystem battery kills cachecases servicekills powercuts bitflips schemathesis hostile screenshots numbers mutants fuzz manyrankers docs tutorials wheel sbom lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -81,6 +81,9 @@ kills: $(VENV)/installed ## A hundred interrupts and a hundred kills of commands
 
 cachecases: $(VENV)/installed ## Every kernel from a cache that others filled (ten minutes; make test has an eighth)
 	$(BIN)/python -m pytest tests/contract/test_cache.py --every-case
+
+manyrankers: $(VENV)/installed ## What ten thousand rankers cost the service, beside ten (minutes); MANYRANKERS="--rankers 1000"
+	$(BIN)/python -m bench.many_rankers $(MANYRANKERS)
 
 servicekills: $(VENV)/installed ## A thousand kills of the service, which must lose nothing (minutes); SERVICEKILLS="--times 100"
 	$(BIN)/python -m bench.service_kills $(SERVICEKILLS)

@@ -22,7 +22,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench.load import await_ready, free_port
 from keyhole.client import Client
@@ -34,7 +34,7 @@ _SECONDS = 0.25
 """How long a case goes on sending or listening."""
 _MOST_SENT = 400_000
 _PATH = "/v1/rankers/good/rank"
-_KINDS = {}
+_KINDS: dict[str, Any] = {}
 
 
 def kind(attack):

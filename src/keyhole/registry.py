@@ -13,9 +13,10 @@ import importlib.util
 import inspect
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
@@ -122,12 +123,18 @@ def all_settings(cls: type) -> dict[str, Any]:
     return own | (dict(getattr(cls, "shared_settings", {})) if passes_on else {})
 
 
-def _parameters(cls: type) -> list[inspect.Parameter]:
+def _parameters(cls: type) -> tuple[inspect.Parameter, ...]:
     if cls.__init__ is object.__init__:  # type: ignore[misc]
         # Reading the signature of a builtin copies the table of all modules, and leaves the copy to
         # the garbage collector.
-        return []
-    return list(inspect.signature(cls.__init__).parameters.values())[1:]  # type: ignore[misc]
+        return ()
+    return _parameters_of(cls.__init__)  # type: ignore[misc]
+
+
+@lru_cache(maxsize=512)
+def _parameters_of(constructor: Callable[..., None]) -> tuple[inspect.Parameter, ...]:
+    """Return what a constructor takes; a service makes ten thousand rankers of few kinds."""
+    return tuple(inspect.signature(constructor).parameters.values())[1:]
 
 
 def options_of(cls: type) -> dict[str, Any]:

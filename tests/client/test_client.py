@@ -197,18 +197,45 @@ def test_what_can_be_read(connect):
     info = {"name": "shop", "version": 1, "request": {}}
     client, service = connect(
         info,
-        {"rankers": [info]},
+        {"rankers": [info], "next_after": "shop"},
+        {"rankers": [{**info, "name": "shoes"}], "next_after": None},
         {"seq": 1, "round": 2, "sha256": "f" * 64, "waiting": 3},
         (204, b""),
     )
     assert client.ranker("shop").name == "shop"
-    assert [each.name for each in client.rankers()] == ["shop"]
+    assert [each.name for each in client.rankers()] == ["shop", "shoes"]
+    assert service.requests[-1].url.params["after"] == "shop"
     assert client.state("shop").waiting == 3
     assert client.activate("shop", "e1") is None
     assert [f"{r.method} {r.url.path}" for r in service.requests] == [
-        "GET /v1/rankers/shop", "GET /v1/rankers", "GET /v1/rankers/shop/state",
+        "GET /v1/rankers/shop", "GET /v1/rankers", "GET /v1/rankers", "GET /v1/rankers/shop/state",
         "POST /v1/rankers/shop/events/e1/activate",
     ]  # fmt: skip
+
+
+def test_many_lists_are_asked_for_under_one_key(connect):
+    refused = {"status": 422, "type": "urn:x", "detail": "No."}
+    client, service = connect((200, {"replies": [{"status": 201, **RANKED}, refused]}))
+    asked = [{"event_id": "e1"}, {"documents": ["a"], "features": [[1.0]], "deferred": False}]
+    first, second = client.rank_batch("shop", asked)
+    assert (first.status, first.ranking, first.event_id) == (201, ["b", "a"], "e1")
+    assert first.policy.p_marginal == 0.5
+    assert (second.status, second.detail, second.event_id) == (422, "No.", None)
+    client.rank_batch("shop", 3, idempotency_key="mine")
+    assert client.rank_batch("shop", []) == []
+    listed, counted = service.requests
+    assert listed.url.path == "/v1/rankers/shop/rank-batch"
+    assert len(listed.headers["idempotency-key"]) == 36
+    assert counted.headers["idempotency-key"] == "mine"
+    packed = {"shape": [1, 1], "dtype": "f4", "b64": "AACAPw=="}
+    assert service.bodies == [
+        {"requests": [{"event_id": "e1"}, {"items": [{"id": "a"}], "features": packed}]},
+        {"requests": [{}, {}, {}]},
+    ]
+    assert not client.feedback("shop", second, 1).sent
+    with pytest.raises(ServiceError):  # which answers as it did before
+        client.feedback("shop", first, 1)
+    assert service.requests[-1].url.path == "/v1/rankers/shop/events/e1/feedback"
 
 
 def test_a_batch_has_a_result_for_every_line(connect):
@@ -279,6 +306,9 @@ def test_an_evaluation_is_waited_for(connect, pauses):
         (lambda c: c.feedback("shop", "e", status="seen"), "observed, none or not_shown"),
         (lambda c: c.put_ranker("shop", settings={"a": object()}), "plain data"),
         (lambda c: c.feedback_batch("shop", [("e", 1)] * 1001), "at most 1000 lines, got 1001"),
+        (lambda c: c.rank_batch("shop", 257), "`requests` must be an integer between 1 and 256"),
+        (lambda c: c.rank_batch("shop", [{}] * 257), "at most 256 requests, got 257"),
+        (lambda c: c.rank_batch("shop", [{"k": 1}]), "must have documents, .*, got 'k'"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_here(connect, call, sentence):

@@ -103,6 +103,8 @@ def play_online(heard: Heard, n_rounds: int = 30) -> None:
     path = f"/v1/rankers/animals/events/{deferred}/activate"
     assert heard.service.ask("POST", path).status_code == 204
     left = [heard.rank("animals")["event_id"] for _ in range(3)]
+    some = {"requests": [{"event_id": "many-1"}, {"exclude": ["nobody"]}, {"event_id": "many-2"}]}
+    heard.ask("POST", "/v1/rankers/{ranker}/rank-batch", names={"ranker": "animals"}, json=some)
     lines = [{"event_id": left[0], "relevance": [2, 1]}, {"event_id": "nobody", "status": "none"}]
     body = "\n\n".join(map(json.dumps, lines)).encode()
     path = "/v1/rankers/{ranker}/feedback-batch"

@@ -15,11 +15,13 @@ from keyhole.service.commands import (
     Judged,
     Rank,
     RankerRequest,
+    RankMany,
     RankRequest,
 )
 from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import Conflict, StoreFailed, StoreFull
+from keyhole.service.events import body_of
 from keyhole.service.live import LiveRanker
 from keyhole.service.replay import check_ranker
 from keyhole.service.store.memory import MemoryStore
@@ -229,16 +231,75 @@ def test_a_restart_waits_anew_whatever_the_wall_says(monkeypatch):
     assert run(go_on, store, clock=clock) == "learned"
 
 
-def test_no_more_lists_wait_than_there_is_room_for():
+def most_that_waited(store):
+    """Return how many lists ever waited at once, by the log."""
+    waiting, most = {}, 0
+    for event in store.events("animals"):
+        if event.kind == "rank":
+            waiting[event.key] = event.seq
+        elif event.kind == "feedback":
+            waiting.pop(event.key, None)
+        elif event.kind == "expire":
+            gone = set(body_of(event).seqs)
+            waiting = {key: seq for key, seq in waiting.items() if seq not in gone}
+        most = max(most, len(waiting))
+    return most
+
+
+@pytest.mark.parametrize("room", [1, 2, 10, 40])
+def test_no_more_lists_wait_than_there_is_room_for(room):
+    """However many come at once: those that were shown first are given up as others are."""
+    store = MemoryStore()
+
     async def scenario(desk):
         await desk.submit(_CREATE)
         await asyncio.gather(*(desk.submit(_RANK) for _ in range(50)))
-        live = desk.engine.ranker("animals")
-        while len(live.waiting) > 10:
-            await asyncio.sleep(0.05)
-        return list(live.waiting)
+        many = RankMany("animals", [RankRequest()] * room)
+        await asyncio.gather(*(desk.submit(many) for _ in range(3)))
+        with pytest.raises(InvalidInput, match=rf"at most max_waiting={room} requests, got"):
+            await desk.submit(RankMany("animals", [RankRequest()] * (room + 1)))
+        return list(desk.engine.ranker("animals").waiting)
 
-    assert run(scenario, most_waiting=10) == list(range(42, 52))
+    waiting = run(scenario, store, most_waiting=room)
+    shown = [event.seq for event in store.events("animals") if event.kind == "rank"]
+    assert len(shown) == 50 + 3 * room
+    assert waiting == shown[-room:]
+    assert most_that_waited(store) == room
+
+
+def test_room_is_kept_where_feedback_and_lists_come_together():
+    """Feedback on a list that is being given up waits for that, and is late."""
+    store = MemoryStore()
+
+    async def scenario(desk):
+        await desk.submit(_CREATE)
+        first = [await desk.submit(_RANK) for _ in range(5)]
+        asked = [desk.submit(_RANK) for _ in range(5)]
+        said = [desk.submit(liked(reply.event_id)) for reply in first[::-1]]
+        told = await asyncio.gather(
+            *(each for pair in zip(asked, said, strict=True) for each in pair)
+        )
+        return [reply.learned for reply in told[1::2]]
+
+    assert set(run(scenario, store, most_waiting=5)) == {"late", "pending"}
+    assert most_that_waited(store) <= 5
+    assert check_ranker(store, "animals").problems == ()
+
+
+def test_a_start_with_less_room_gives_up_what_is_too_much():
+    store = MemoryStore()
+
+    async def show(desk):
+        await desk.submit(_CREATE)
+        await asyncio.gather(*(desk.submit(_RANK) for _ in range(2_500)))
+
+    async def go_on(desk):
+        for _ in range(3):
+            await desk.submit(_RANK)
+        return len(desk.engine.ranker("animals").waiting)
+
+    run(show, store)
+    assert run(go_on, store, most_waiting=10) == 10
 
 
 def test_snapshots_are_taken_on_the_way_and_at_the_end():

@@ -18,6 +18,7 @@ PROMISED = [
     "POST /v1/rankers/{ranker}/reset", "POST /v1/rankers/{ranker}/rename",
     "POST /v1/rankers/{ranker}/rank", "PUT /v1/rankers/{ranker}/events/{event}/feedback",
     "POST /v1/rankers/{ranker}/events/{event}/activate",
+    "POST /v1/rankers/{ranker}/rank-batch",
     "POST /v1/rankers/{ranker}/feedback-batch", "GET /v1/rankers/{ranker}/events",
     "GET /v1/rankers/{ranker}/events/{event}", "POST /v1/rankers/{ranker}/evaluations",
     "GET /v1/rankers/{ranker}/evaluations", "GET /v1/rankers/{ranker}/evaluations/{evaluation}",

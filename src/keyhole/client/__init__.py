@@ -24,6 +24,7 @@ try:
         Policy,
         RankerInfo,
         Ranking,
+        RankItem,
         State,
     )
 except ModuleNotFoundError as error:
@@ -42,6 +43,7 @@ __all__ = [
     "NotAllowed",
     "NotFound",
     "Policy",
+    "RankItem",
     "RankerInfo",
     "Ranking",
     "RequestRefused",

@@ -31,6 +31,30 @@ class Ranking(msgspec.Struct, frozen=True):
     from_fallback: bool = False
 
 
+class RankItem(msgspec.Struct, frozen=True):
+    """What became of one request of a batch: the status that it would have had alone.
+
+    With 201 it has the fields of a :class:`Ranking`; otherwise ``type`` and ``detail`` are those
+    of the problem.
+    """
+
+    status: int
+    event_id: str | None = None
+    ranking: list[str] = []
+    k: int = 1
+    policy: Policy | None = None
+    model_seq: int | None = None
+    feedback_by: str | None = None
+    type: str | None = None
+    detail: str | None = None
+
+
+class RankBatch(msgspec.Struct, frozen=True):
+    """What became of all requests of a batch."""
+
+    replies: list[RankItem]
+
+
 class FeedbackResult(msgspec.Struct, frozen=True):
     """What became of feedback.
 
@@ -77,9 +101,10 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class RankerPage(msgspec.Struct, frozen=True):
-    """All rankers."""
+    """A page of rankers, and after which name the next one begins."""
 
     rankers: list["RankerInfo"]
+    next_after: str | None = None
 
 
 class Code(msgspec.Struct, frozen=True):

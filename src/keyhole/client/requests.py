@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.client.replies import Ranking
+from keyhole.client.replies import Ranking, RankItem
 from keyhole.errors import InvalidInput, check_array, shown
 
 Status = Literal["observed", "none", "not_shown"]
@@ -122,6 +122,6 @@ def feedback_fields(
     }
 
 
-def event_of(event: str | Ranking) -> str | None:
+def event_of(event: str | Ranking | RankItem) -> str | None:
     """Return the id that feedback is given under; None where there is no event."""
-    return event.event_id if isinstance(event, Ranking) else event
+    return event.event_id if isinstance(event, Ranking | RankItem) else event

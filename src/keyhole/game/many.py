@@ -120,10 +120,13 @@ def learn_many(
     propensities: Sequence[float],
     values: FloatArray,
     notes: FloatArray,
+    *,
+    undo_if: Callable[[], bool] = lambda: False,
 ) -> bool:
     """Learn from rounds of one list as if from one after the other; return whether it was done.
 
     Where one of them would be refused, nothing has changed: ``update`` says of each what is wrong.
+    Nor has it where ``undo_if`` holds of what the ranker then is.
     """
     with ranker.lock:
         state, pieces, kernel = ranker.state, ranker.pieces, ranker.kernel
@@ -146,7 +149,8 @@ def learn_many(
             values,
             notes,
         )
-        if not done:
+        if not done or undo_if():
+            done = False
             for piece, kept in zip(pieces, before, strict=True):
                 piece[...] = kept
         else:

@@ -1,6 +1,7 @@
 """How a ranking is judged: one file per measure, one row each in MEASURES."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from keyhole.contracts import Measure
@@ -62,6 +63,18 @@ cutoff 10, empty list 1)
     """
     if not isinstance(name, str):
         return MEASURES.make(name, **options)
+    if not options and name.partition("@")[0] in MEASURES:
+        return _known(name)
+    return _made(name, **options)
+
+
+@lru_cache(maxsize=256)
+def _known(name: str) -> Measure:
+    """Return a measure of the table, which nothing changes: it is made once."""
+    return _made(name)
+
+
+def _made(name: str, **options: Any) -> Measure:
     base, at, cutoff = name.partition("@")
     if not at:
         return MEASURES.make(base, **options)

@@ -121,7 +121,7 @@ Row = Annotated[list[float], Meta(min_length=1, max_length=MAX_FEATURES)]
 Rows = Annotated[list[Row], Meta(min_length=1, max_length=MAX_ITEMS)]
 
 
-class RankRequest(_Request, frozen=True):
+class RankRequest(_Request, frozen=True, gc=False):
     """``POST /v1/rankers/{r}/rank``: empty for a fixed list."""
 
     items: Annotated[list[Document], Meta(min_length=1, max_length=MAX_ITEMS)] | None = None
@@ -135,7 +135,7 @@ class RankRequest(_Request, frozen=True):
     event_id: EventId | None = None
 
 
-class Policy(msgspec.Struct, frozen=True):
+class Policy(msgspec.Struct, frozen=True, gc=False):
     """How a list came about."""
 
     mode: Mode
@@ -144,7 +144,7 @@ class Policy(msgspec.Struct, frozen=True):
     p_conditional: float | None
 
 
-class RankReply(msgspec.Struct, frozen=True):
+class RankReply(msgspec.Struct, frozen=True, gc=False):
     """What to show, and the id under which feedback is awaited."""
 
     event_id: str
@@ -156,7 +156,38 @@ class RankReply(msgspec.Struct, frozen=True):
     """When feedback is no longer waited for (ISO 8601); None while the list is deferred."""
 
 
-class FeedbackRequest(_Request, frozen=True):
+MAX_BATCH = 256
+
+
+class RankBatchRequest(_Request, frozen=True):
+    """``POST /v1/rankers/{r}/rank-batch``: many lists at once."""
+
+    requests: Annotated[list[RankRequest], Meta(min_length=1, max_length=MAX_BATCH)]
+    """What each list would be asked for with alone; each stands for itself."""
+
+
+class RankItem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What became of one request of a batch: a list, or the problem it would have had alone."""
+
+    status: int
+    event_id: str | None = None
+    ranking: list[str] | None = None
+    k: int | None = None
+    policy: Policy | None = None
+    model_seq: int | None = None
+    feedback_by: str | None = None
+    type: str | None = None
+    """The type of the problem."""
+    detail: str | None = None
+
+
+class RankBatchReply(msgspec.Struct, frozen=True):
+    """What became of each request of a batch, in their order."""
+
+    replies: list[RankItem]
+
+
+class FeedbackRequest(_Request, frozen=True, gc=False):
     """``PUT /v1/rankers/{r}/events/{e}/feedback``: the relevance of the first k items shown."""
 
     status: Status = "observed"
@@ -184,7 +215,7 @@ class EvaluationRequest(_Request, frozen=True):
     """Judge by rounds after this event alone: those that the policy has not learnt from."""
 
 
-class FeedbackReply(msgspec.Struct, frozen=True):
+class FeedbackReply(msgspec.Struct, frozen=True, gc=False):
     """What became of feedback, which nothing changes any more."""
 
     learned: Outcome
@@ -284,7 +315,7 @@ class Delete(msgspec.Struct, frozen=True):
     by: str | None = None
 
 
-class Rank(msgspec.Struct, frozen=True):
+class Rank(msgspec.Struct, frozen=True, gc=False):
     """Show a list."""
 
     ranker: str
@@ -292,7 +323,15 @@ class Rank(msgspec.Struct, frozen=True):
     idem: str | None = None
 
 
-class GiveFeedback(msgspec.Struct, frozen=True):
+class RankMany(msgspec.Struct, frozen=True):
+    """Show many lists; what stands for a request may be what is wrong with it."""
+
+    ranker: str
+    requests: "list[RankRequest | Exception]"
+    idem: str | None = None
+
+
+class GiveFeedback(msgspec.Struct, frozen=True, gc=False):
     """Learn from what was revealed of a list."""
 
     ranker: str
@@ -317,4 +356,4 @@ class Expire(msgspec.Struct, frozen=True):
 OfWhole = Configure | Reset | Rename | Delete | Expire
 """Commands that are about a whole ranker, and wait until all else of it is settled."""
 
-Command = OfWhole | Rank | GiveFeedback | Activate
+Command = OfWhole | Rank | RankMany | GiveFeedback | Activate

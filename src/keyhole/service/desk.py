@@ -8,9 +8,10 @@ never waits for others to come, and neither the disk nor the processor waits for
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -18,21 +19,21 @@ import msgspec
 from keyhole.errors import KeyholeError
 from keyhole.service.commands import Command, Configure, Expire, Judged, Rename
 from keyhole.service.committer import Committer
-from keyhole.service.engine import Decision, Engine, Made, now
+from keyhole.service.ending import put_last_snapshots
+from keyhole.service.engine import MOST_WAITING, Decision, Engine, Made, now
 from keyhole.service.errors import StoreError, StoreFailed, StoreFull, StoreGone
-from keyhole.service.events import Event, Snapshot
+from keyhole.service.events import Event
 from keyhole.service.live import LiveRanker
 from keyhole.service.log_check import LogCheck
 from keyhole.service.logs import logger
 from keyhole.service.preparing import Preparer
 from keyhole.service.specs import check_learnable, config_of
 from keyhole.service.store.base import Store
+from keyhole.service.waits import Waits
 from keyhole.service.warming import warm_up
 
 MOST_IN_A_GROUP = 256
 """Commands that are committed together."""
-MOST_WAITING = 100_000
-"""Lists of one ranker whose feedback is awaited; the oldest are given up beyond it."""
 SNAPSHOT_EVERY = 10_000
 """Events of a ranker between two snapshots."""
 _TICK = 0.25
@@ -41,8 +42,6 @@ _PROBE = 1.0
 """Seconds between looks at whether a full disk still is."""
 _CHECKED_FIRST = 2.0
 """Seconds that checking the log may take before requests are answered."""
-_MOST_EXPIRED = 1_000
-"""Lists that one expire event is about."""
 
 
 class Reply(Protocol):
@@ -100,7 +99,7 @@ class Desk:
     ) -> None:
         self.store = store
         self._preparer = preparer
-        self._read_log()
+        self._read_log(most_waiting)
         self.is_ready = True
         self._gone: str | None = None
         self._is_full = False
@@ -110,7 +109,6 @@ class Desk:
         self._reopen = reopen
         self._clock = clock
         self._snapshot_every = snapshot_every
-        self._most_waiting = most_waiting
         self._inbox: deque[tuple[Command, Reply]] = deque()
         self._next = _Group()
         self._is_writing = False
@@ -121,8 +119,7 @@ class Desk:
         self._committer = Committer()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
-        self._start_waits()
-        self._remember_preparations()
+        self._take_up()
 
     # ------------------------------------------------------------------- for callers
 
@@ -157,7 +154,7 @@ class Desk:
             for event in watching:
                 event.set()
         with suppress(StoreError):
-            await self._committer.begin(partial(self._put_snapshots, list(self._due_snapshots(1))))
+            await self._committer.begin(self._put_last_snapshots)
         self._committer.stop()
 
     async def submit(self, command: Command) -> Any:
@@ -169,6 +166,7 @@ class Desk:
         reply = await future
         if isinstance(command, Configure | Rename) and reply.created:
             live = self.engine.ranker(reply.name)
+            await asyncio.to_thread(live.make_state)
             if self._preparer is not None and live.preparation is not None:
                 await self._preparer.look(live.preparation)
                 return msgspec.structs.replace(reply, code=live.preparation.reply())
@@ -279,7 +277,7 @@ class Desk:
         if not self._inbox:
             return
         at, group = now(), self._next
-        while self._inbox and len(group.decided) < MOST_IN_A_GROUP:
+        while self._inbox and max(len(group.decided), len(group.made)) < MOST_IN_A_GROUP:
             command, future = self._inbox.popleft()
             if future.done():  # its caller has gone before anything was decided
                 continue
@@ -295,7 +293,7 @@ class Desk:
                     self._inbox.appendleft((command, future))
                     return
                 group.decided.append((command, decision, future))
-                group.made += decision.all_made
+                group.made += decision.made
 
     def _finish(self, group: "_Group") -> None:
         """Apply a group that is on the disk, and reply; one that is finished has nothing left."""
@@ -315,7 +313,7 @@ class Desk:
             self.engine.settle(decision)
             if not future.done():
                 future.set_result(decision.reply())
-        due = list(self._due_snapshots(self._snapshot_every))
+        due = self._due_snapshots(group.made)
         if due:
             self._snapshotting = self._committer.begin(partial(self._put_snapshots, due))
 
@@ -331,21 +329,28 @@ class Desk:
                 future.set_exception(error)
 
     def _apply(self, made: list[Made]) -> None:
-        moment = self._clock()
         self.engine.apply_all(made)
+        begun: dict[str, list[int]] = {}
         for event, _ in made:
             live = self.engine.rankers.get(event.ranker)
             if live is None:  # it was deleted
                 continue
+            seqs = begun.setdefault(event.ranker, [])
             if event.kind == "rank":
-                live.waiting[event.seq].since = moment
-            elif event.kind == "config" and event.seq == live.begun and live.preparation is None:
-                self._prepare(live)
+                seqs.append(event.seq)
             elif event.kind == "activate":
-                waited = live.waiting[live.seq_of[str(event.key)]]
-                waited.since, waited.restarted = moment, True
-        for ranker in {event.ranker for event, _ in made}:
+                seqs.append(self.engine.rankers[event.ranker].seq_of.get(str(event.key), 0))
+            elif event.kind == "config":
+                self._configured(self.engine.rankers[event.ranker], event)
+        moment = self._clock()
+        for ranker, seqs in begun.items():
+            self._waits.begin(self.engine.rankers[ranker], seqs, moment)
             self._tell_watchers(ranker)
+
+    def _configured(self, live: LiveRanker, event: Event) -> None:
+        self._waits.look_again(live)
+        if event.seq == live.begun and live.preparation is None:
+            self._prepare(live)
 
     def _prepare(self, live: LiveRanker) -> None:
         """Begin to prepare the code of a ranker that was created just now."""
@@ -375,17 +380,22 @@ class Desk:
                 await asyncio.sleep(pause)
                 pause = min(2.0 * pause, 5.0)
             else:
-                self._start_waits()
-                self._remember_preparations()
+                self._take_up()
                 self.is_ready = True
                 logger().info("The log was read again.", rankers=len(self.engine.rankers))
                 return
 
-    def _remember_preparations(self) -> None:
-        """Tell rankers that were read from the log how far their code is."""
+    def _take_up(self) -> None:
+        """Go on with rankers that were read from the log.
+
+        All feedback is waited for anew: how long nobody was here is not known for certain.
+        """
         known = {} if self._preparer is None else self._preparer.known
+        self._waits, moment = Waits(), self._clock()
         for name, live in self.engine.rankers.items():
             live.preparation = known.get(name)
+            self._waits.begin(live, live.waiting, moment)
+            live.make_state()
 
     def _read_again(self) -> None:
         gone = self.store.gone()
@@ -396,11 +406,10 @@ class Desk:
             self.store.close()
         if self._reopen is not None:
             self.store = self._reopen()
-            self._read_log()
+            self._read_log(self.engine.most_waiting)
 
-    def _read_log(self) -> None:
-        self.engine = Engine(self.store)
-        self._snapshot_at = {name: live.snapshot_seq for name, live in self.engine.rankers.items()}
+    def _read_log(self, most_waiting: int) -> None:
+        self.engine = Engine(self.store, most_waiting=most_waiting)
         self._checking = LogCheck(self.store, self.engine.all())
         self._checking.wait(_CHECKED_FIRST)
         self._take_findings()
@@ -414,22 +423,21 @@ class Desk:
 
     # ------------------------------------------------------------------- waits and snapshots
 
-    def _start_waits(self) -> None:
-        """Wait for all feedback anew: how long nobody was here is not known for certain."""
-        moment = self._clock()
-        for live in self.engine.rankers.values():
-            for waited in live.waiting.values():
-                waited.since = moment
-
     async def _watch_waits(self) -> None:
         while True:
             await asyncio.sleep(_TICK)
             self._look_after_log()
-            for live in list(self.engine.rankers.values()):
-                seqs = self.overdue(live)
-                if seqs:
-                    with suppress(KeyholeError):
-                        await self.submit(Expire(live.name, tuple(seqs)))
+            waits, due = self._waits, islice(self._waits.due(self._clock()), MOST_IN_A_GROUP)
+            found = [live for name in due if (live := self.engine.rankers.get(name)) is not None]
+            await asyncio.gather(*(self._expire(live) for live in found))
+            for live in found:
+                waits.look_again(live)
+
+    async def _expire(self, live: LiveRanker) -> None:
+        seqs = self.overdue(live)
+        if seqs:
+            with suppress(KeyholeError):
+                await self.submit(Expire(live.name, tuple(seqs)))
 
     def _look_after_log(self) -> None:
         """Notice what happens to the log beside requests."""
@@ -457,26 +465,22 @@ class Desk:
             self._is_full = False
 
     def overdue(self, live: LiveRanker) -> list[int]:
-        """Return lists whose feedback is no longer waited for, or that are too many."""
-        moment, wait = self._clock(), live.config.wait_seconds
-        crowd = len(live.waiting) - self._most_waiting
-        found: list[int] = []
-        for seq, waited in live.waiting.items():
-            due = moment - waited.since >= wait
-            if due or len(found) < crowd:
-                found.append(seq)
-            elif not waited.restarted:
-                break  # those behind it were shown later
-            if len(found) >= _MOST_EXPIRED:
-                break
-        return found
+        """Return lists whose feedback is no longer waited for."""
+        return self._waits.over(live, self._clock())
 
-    def _due_snapshots(self, every: int) -> Iterable[Snapshot]:
-        for name, live in self.engine.rankers.items():
-            if live.seq - self._snapshot_at.get(name, 0) >= every:
-                self._snapshot_at[name] = live.seq
-                yield live.snapshot()
+    def _due_snapshots(self, made: list[Made]) -> list[LiveRanker]:
+        """Return rankers as they are now, of which a snapshot is to be taken after these events."""
+        due = []
+        for name in {event.ranker for event, _ in made}:
+            live = self.engine.rankers.get(name)
+            if live is not None and live.seq - live.snapshot_at >= self._snapshot_every:
+                live.snapshot_at = live.seq
+                due.append(live.as_it_is())
+        return due
 
-    def _put_snapshots(self, snapshots: list[Snapshot]) -> None:
-        for snapshot in snapshots:
-            self.store.put_snapshot(snapshot)
+    def _put_snapshots(self, rankers: list[LiveRanker]) -> None:
+        self.store.put_snapshots([live.snapshot() for live in rankers])
+
+    def _put_last_snapshots(self) -> None:
+        rankers = self.engine.rankers.values()
+        put_last_snapshots(self.store, rankers, self._snapshot_every)

@@ -2,11 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
 
 from keyhole.errors import InvalidInput, shown
+from keyhole.service.answering import answer_to
+from keyhole.service.batches import repeated_batch, show_many, told_again
 from keyhole.service.commands import (
     Activate,
     Command,
@@ -14,11 +17,13 @@ from keyhole.service.commands import (
     Delete,
     Expire,
     FeedbackReply,
-    FeedbackRequest,
     GiveFeedback,
     OfWhole,
     Rank,
     RankerReply,
+    RankItem,
+    RankMany,
+    RankRequest,
     Rename,
     Reset,
 )
@@ -38,7 +43,6 @@ from keyhole.service.errors import (
     WasDeleted,
 )
 from keyhole.service.events import (
-    FIRST_LINK,
     Activated,
     Answered,
     Deleted,
@@ -51,7 +55,6 @@ from keyhole.service.events import (
     Repeated,
     body_bytes,
     body_of,
-    linked,
 )
 from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger
@@ -59,6 +62,14 @@ from keyhole.service.recovering import recovered
 from keyhole.service.showing import rank_reply, repeated, show
 from keyhole.service.store.base import Store
 from keyhole.version import __version__
+
+MOST_WAITING = 100_000
+"""Lists of one ranker whose feedback is awaited; the oldest are given up beyond it."""
+_SLACK = 100
+"""Where lists are given up for want of room, a share of one in so many is, so that few events are
+about that."""
+_MOST_GIVEN_UP = 1_000
+"""Lists that one event gives up."""
 
 Touched = tuple[str, str, str]
 """What a decision is about: a kind of thing, the ranker, and which one."""
@@ -68,37 +79,38 @@ class Tip(NamedTuple):
     """Where the next event of a ranker goes: what was committed, and what was decided since."""
 
     seq: int
-    link: bytes
     round: int
+    n_waiting: int
 
 
 Made = tuple[Event, Any]
 """An event with its body; None stands for a body that is to be read from it."""
-Decided = tuple[Made | None, Callable[[], Any]] | tuple[Made, Callable[[], Any], Made, Made]
+
+
+class Decided(NamedTuple):
+    """Events to append, the reply once they are applied, and which lists are given up by them."""
+
+    made: tuple[Made, ...]
+    reply: Callable[[], Any]
+    given_up: tuple[Touched, ...] = ()
 
 
 class Decision(NamedTuple):
-    """What a command leads to: an event to append, and the reply once it has been applied.
+    """What a command leads to: events to append, and the reply once they have been applied.
 
-    ``keys`` are what no other decision may be about until then. ``also`` are further events, which
-    are appended with it or not at all: those of the ranker that another one becomes.
+    ``keys`` are what no other decision may be about until then. Events are of the ranker that it is
+    about, and of the one that this becomes.
     """
 
-    made: Made | None
+    made: tuple[Made, ...]
     reply: Callable[[], Any]
     ranker: str
     keys: tuple[Touched, ...]
-    also: tuple[Made, ...] = ()
-
-    @property
-    def all_made(self) -> list[Made]:
-        """All events to append."""
-        return [] if self.made is None else [self.made, *self.also]
 
     @property
     def rankers(self) -> set[str]:
         """The rankers whose logs go on."""
-        return {self.ranker, *(event.ranker for event, _ in self.also)}
+        return {event.ranker for event, _ in self.made}
 
 
 class Engine:
@@ -110,8 +122,9 @@ class Engine:
     one thread at a time.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, most_waiting: int = MOST_WAITING) -> None:
         self.store = store
+        self.most_waiting = most_waiting
         self.secret = store.secret()
         self._tips: dict[str, Tip] = {}
         self._touched: set[Touched] = set()
@@ -190,7 +203,7 @@ class Engine:
 
         None says that it can be decided only once others are settled: two that are about one list,
         or about one idempotency key, are decided one after the other; so is what is about a whole
-        ranker.
+        ranker, and what there is no room for yet.
         """
         if self.damaged or self.damage:
             self._check_whole(command.ranker)
@@ -202,8 +215,11 @@ class Engine:
         except StoreDamaged as error:
             self.refuse(command.ranker, str(error))
             raise RankerDamaged(self.damaged[command.ranker]) from error
-        decision = Decision(decided[0], decided[1], command.ranker, keys, decided[2:])
-        if decision.made is not None:
+        if decided is None:
+            return None
+        made, reply, given_up = decided
+        decision = Decision(made, reply, command.ranker, keys + given_up if made else keys)
+        if made:
             self._touched.update(keys)
             for ranker in decision.rankers:
                 self._n_open[ranker] = self._n_open.get(ranker, 0) + 1
@@ -216,19 +232,17 @@ class Engine:
         touched = self._touched
         return ("ranker", command.ranker, "") in touched or not touched.isdisjoint(keys)
 
-    def _decide(self, command: Command, at: int) -> Decided:
+    def _decide(self, command: Command, at: int) -> Decided | None:
         match command:
             case Rank():
                 return self._rank(command, at)
+            case RankMany():
+                return self._rank_many(command, at)
             case GiveFeedback():
                 return self._feedback(command, at)
             case Activate():
                 return self._activate(command, at)
-            case Expire():
-                return self._expire(command, at)
-            case Configure():
-                return self._configure(command, at)
-        return self._end(command, at)
+        return self._decide_of_whole(command, at)
 
     def apply(self, event: Event) -> None:
         """Fold in a committed event."""
@@ -250,7 +264,7 @@ class Engine:
 
     def settle(self, decision: Decision) -> None:
         """Let others be about the same things, now that the event of a decision was applied."""
-        if decision.made is None:
+        if not decision.made:
             return
         self._touched.difference_update(decision.keys)
         for ranker in decision.rankers:
@@ -273,13 +287,13 @@ class Engine:
         decision = self.decide(command, now() if at is None else at)
         if decision is None:
             raise RuntimeError("Commands must be executed one after the other.")
-        if decision.made is not None:
+        if decision.made:
             try:
-                self.store.append([event for event, _ in decision.all_made])
+                self.store.append([event for event, _ in decision.made])
             except BaseException:
                 self.forget()
                 raise
-            self.apply_all(decision.all_made)
+            self.apply_all(decision.made)
         self.settle(decision)
         return decision.reply()
 
@@ -289,16 +303,20 @@ class Engine:
         live = self.rankers.get(command.ranker)
         config = configured(live, command, self.secret, fresh=command.ranker in self.gone)
         if config is None:
-            return None, self.ranker(command.ranker).reply
+            return Decided((), self.ranker(command.ranker).reply)
         made = self._event(command.ranker, "config", config, at)
 
         def reply() -> RankerReply:
             return self.rankers[command.ranker].reply(created=live is None)
 
-        return made, reply
+        return Decided((made,), reply)
 
-    def _end(self, command: Reset | Rename | Delete, at: int) -> Decided:
+    def _decide_of_whole(self, command: OfWhole, at: int) -> Decided:
         match command:
+            case Expire():
+                return self._expire(command, at)
+            case Configure():
+                return self._configure(command, at)
             case Reset():
                 return self._reset(command, at)
             case Rename():
@@ -310,12 +328,12 @@ class Engine:
         live = self.ranker(command.ranker)
         check_version(live, command)
         made = self._event(command.ranker, "config", restarted(live, command, self.secret), at)
-        return made, live.reply
+        return Decided((made,), live.reply)
 
     def _delete(self, command: Delete, at: int) -> Decided:
         check_version(self.ranker(command.ranker), command)
         made = self._event(command.ranker, "delete", Deleted(by=command.by), at)
-        return made, lambda: None
+        return Decided((made,), lambda: None)
 
     def _rename(self, command: Rename, at: int) -> Decided:
         live, to = self.ranker(command.ranker), command.to
@@ -328,20 +346,81 @@ class Engine:
         made = self._event(command.ranker, "delete", Deleted(to, command.by), at)
         first = self._event(to, "config", config, at)
         second = self._event(to, "rebase", rebased, at)
-        return made, lambda: self.ranker(to).reply(created=True), first, second
+        return Decided((made, first, second), lambda: self.ranker(to).reply(created=True))
 
-    def _rank(self, command: Rank, at: int) -> Decided:
+    def _rank(self, command: Rank, at: int) -> Decided | None:
         live = self.usable(command.ranker)
         before = repeated(live, command)
         if before is not None:
-            again = None
-            if command.idem is not None and live.store.find_idem(live.name, command.idem) is None:
-                body = Repeated(before.seq)
-                again = self._event(command.ranker, "repeat", body, at, idem=command.idem)
-            return again, lambda: rank_reply(live, before, body_of(before))
-        ranked, event_id = show(live, command, self._tip(command.ranker).round, self.secret)
+            return self._again(live, command, before, at)
+        ranked, event_id = show(
+            live,
+            command.request,
+            self._tip(command.ranker).round,
+            self.secret,
+            is_keyed=command.idem is not None,
+        )
+        room = self._room(live, 1, at)
+        if room is None:
+            return None
         made = self._event(command.ranker, "rank", ranked, at, event_id, command.idem)
-        return made, lambda: rank_reply(live, made[0], ranked)
+        expired, given_up = room
+        return Decided((*expired, made), lambda: rank_reply(live, made[0], ranked), given_up)
+
+    def _again(self, live: LiveRanker, command: Rank, before: Event, at: int) -> Decided:
+        """Answer a request that came before; a key that it came with is kept."""
+        made: tuple[Made, ...] = ()
+        if command.idem is not None and live.store.find_idem(live.name, command.idem) is None:
+            body = Repeated(before.seq)
+            made = (self._event(command.ranker, "repeat", body, at, idem=command.idem),)
+        return Decided(made, lambda: rank_reply(live, before, body_of(before)))
+
+    def _rank_many(self, command: RankMany, at: int) -> Decided | None:
+        """Show many lists as if one after the other, but that all are there or none is."""
+        live, n_lists = self.usable(command.ranker), len(command.requests)
+        if n_lists > self.most_waiting:
+            raise InvalidInput(
+                f"A batch must have at most max_waiting={self.most_waiting} requests, got "
+                f"{n_lists}."
+            )
+        before = repeated_batch(live, command)
+        if before is not None:
+            return Decided((), lambda: told_again(live, before))
+        tip = self._tip(command.ranker)
+        shown = show_many(live, command, tip.round, self.secret)
+        room = self._room(live, len(shown.new), at)
+        if room is None:
+            return None
+        expired, given_up = room
+        made = self._ranks(live.name, shown.noted(self._tip(live.name).seq), command.idem, at)
+
+        def reply() -> list[RankItem | Exception]:
+            return shown.replies(live, [event for event, _ in made])
+
+        return Decided((*expired, *made), reply, given_up)
+
+    def _room(
+        self, live: LiveRanker, n_lists: int, at: int
+    ) -> tuple[tuple[Made, ...], tuple[Touched, ...]] | None:
+        """Give up the lists that were shown first, where more would wait than there is room for.
+
+        None says that others must be settled first: they are about the lists to give up.
+        """
+        over = self._tip(live.name).n_waiting + n_lists - self.most_waiting
+        if over <= 0:
+            return (), ()
+        touched, name = self._touched, live.name
+        free = (
+            (seq, ("event", name, waited.event_id))
+            for seq, waited in live.waiting.items()
+            if ("event", name, waited.event_id) not in touched
+        )
+        least = min(over, _MOST_GIVEN_UP)  # more than that only after a restart with less room
+        oldest = list(islice(free, min(over + self.most_waiting // _SLACK, _MOST_GIVEN_UP)))
+        if len(oldest) < least:
+            return None
+        expired = Expired(tuple([seq for seq, _ in oldest]))
+        return (self._event(name, "expire", expired, at),), tuple([key for _, key in oldest])
 
     def _feedback(self, command: GiveFeedback, at: int) -> Decided:
         live, request = self.usable(command.ranker), command.request
@@ -354,14 +433,16 @@ class Engine:
         else:
             ranked = self._ranked_before(live, command.event_id)
             learned = "late"
-        answered = _answer(live, ranked, request, learned)
+        answered = answer_to(live, ranked, request, learned)
         if learned == "late":
             said = live.found(command.event_id, "feedback")
             if said is not None:
                 return _said_before(live, said, answered)
+        elif seq is not None:
+            live.waiting[seq].ranked = ranked
         made = self._event(command.ranker, "feedback", answered, at, command.event_id)
-        seq = made[0].seq
-        return made, lambda: FeedbackReply(live.outcome(answered, seq), seq)
+        noted = made[0].seq
+        return Decided((made,), lambda: FeedbackReply(live.outcome(answered, noted), noted))
 
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
         """Return a list whose feedback is no longer awaited, or raise where there is none."""
@@ -375,12 +456,12 @@ class Engine:
         seq = live.seq_of.get(command.event_id)
         if seq is not None and live.waiting[seq].deferred:
             made = self._event(command.ranker, "activate", Activated(), at, command.event_id)
-            return made, lambda: None
+            return Decided((made,), lambda: None)
         if self._was_never_shown(live, seq, command.event_id):
             raise Conflict(
                 f"Event {shown(command.event_id)} can no longer be activated: it was not in time."
             )
-        return None, lambda: None
+        return Decided((), lambda: None)
 
     def _was_never_shown(self, live: LiveRanker, seq: int | None, event_id: str) -> bool:
         """Return whether a deferred list was given up before anybody said that it was shown."""
@@ -395,8 +476,8 @@ class Engine:
         live = self.rankers.get(command.ranker)
         seqs = tuple(seq for seq in command.seqs if live is not None and seq in live.waiting)
         if not seqs:
-            return None, lambda: None
-        return self._event(command.ranker, "expire", Expired(seqs), at), lambda: None
+            return Decided((), lambda: None)
+        return Decided((self._event(command.ranker, "expire", Expired(seqs), at),), lambda: None)
 
     def _rebase(self, live: LiveRanker) -> None:
         """Write down a whole state where another version of the library takes over."""
@@ -411,7 +492,7 @@ class Engine:
         if tip is not None:
             return tip
         live = self.rankers.get(ranker) or self.gone.get(ranker)
-        return Tip(0, FIRST_LINK, 0) if live is None else Tip(live.seq, live.link, live.round)
+        return Tip(0, 0, 0) if live is None else Tip(live.seq, live.round, len(live.waiting))
 
     def _event(
         self,
@@ -422,12 +503,36 @@ class Engine:
         key: str | None = None,
         idem: str | None = None,
     ) -> Made:
-        """Return the next event of a ranker, and let the one after it follow."""
-        seq, link, round = self._tip(ranker)
-        loose = Event(ranker, seq + 1, kind, key, idem, at, body_bytes(body), b"")
-        event = linked(link, loose)
-        self._tips[ranker] = Tip(seq + 1, event.link, round + (kind == "rank"))
+        """Return the next event of a ranker, and let the one after it follow.
+
+        Its link is yet to come: the store gives it.
+        """
+        seq, round, n_waiting = self._tip(ranker)
+        event = Event(ranker, seq + 1, kind, key, idem, at, body_bytes(body), b"")
+        self._tips[ranker] = Tip(seq + 1, round + (kind == "rank"), n_waiting + _more_wait(body))
         return event, None if kind == "config" else body  # what is free in it comes back otherwise
+
+    def _ranks(
+        self, ranker: str, shown: list[tuple[Ranked, str]], idem: str | None, at: int
+    ) -> list[Made]:
+        """Return the next events of a ranker, all of them lists; the key is the first one's."""
+        seq, round, n_waiting = self._tip(ranker)
+        n_lists, made = len(shown), []
+        for place, (ranked, event_id) in enumerate(shown, seq + 1):
+            body = body_bytes(ranked)
+            made.append((Event(ranker, place, "rank", event_id, idem, at, body, b""), ranked))
+            idem = None
+        self._tips[ranker] = Tip(seq + n_lists, round + n_lists, n_waiting + n_lists)
+        return made
+
+
+def _more_wait(body: msgspec.Struct) -> int:
+    """Return how many more lists wait after an event, or how many fewer."""
+    if isinstance(body, Ranked):
+        return 1
+    if isinstance(body, Expired):
+        return -len(body.seqs)
+    return -(isinstance(body, Answered) and body.learned != "late")
 
 
 def _keys_of(command: Command) -> tuple[Touched, ...]:
@@ -439,10 +544,12 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
             return ("ranker", command.ranker, ""), ("ranker", command.to, "")
         case Configure() | Reset() | Delete() | Expire():
             return (("ranker", command.ranker, ""),)
-    if command.idem is None and command.request.event_id is None:
-        return ()
-    named = (("idem", command.idem), ("event", command.request.event_id))
-    return tuple((kind, command.ranker, name) for kind, name in named if name is not None)
+        case Rank():
+            events = [command.request.event_id]
+        case RankMany():
+            events = [one.event_id for one in command.requests if isinstance(one, RankRequest)]
+    keys = tuple([("event", command.ranker, name) for name in events if name is not None])
+    return keys if command.idem is None else (("idem", command.ranker, command.idem), *keys)
 
 
 def now() -> int:
@@ -450,46 +557,9 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _answer(
-    live: LiveRanker, ranked: Ranked, request: FeedbackRequest, learned: Learned
-) -> Answered:
-    """Return feedback as the log keeps it, or raise."""
-    k = ranked.k
-    relevance: tuple[float, ...] = ()
-    if request.status == "observed":
-        relevance = tuple(float(value) for value in request.relevance or ())
-        largest = float(live.config.request.get("max_grade", 1.0))
-        if len(relevance) != k:
-            raise InvalidInput(
-                f"`relevance` must be {k} number{'s' * (k != 1)}, one for each of the first items "
-                f"shown, got {len(relevance)}."
-            )
-        if relevance and max(relevance) > largest:
-            raise InvalidInput(
-                f"`relevance` must be at most max_grade={largest:g}, got {max(relevance):g}."
-            )
-    elif request.relevance is not None:
-        raise InvalidInput(f"`relevance` must be left out where status is {request.status}.")
-    elif request.status == "none":
-        relevance = (0.0,) * k
-    return Answered(request.status, relevance, learned, _truth(live, ranked, request))
-
-
-def _truth(live: LiveRanker, ranked: Ranked, request: FeedbackRequest) -> tuple[float, ...] | None:
-    """Return the relevance of every item, where a simulation tells it, or raise."""
-    if request.truth is None:
-        return None
-    if not live.config.simulation:
-        raise InvalidInput("`truth` must be left out where a ranker is not for simulation.")
-    names = live.names_of(ranked)
-    if set(request.truth) != set(names):
-        raise InvalidInput(f"`truth` must name all of the {len(names)} items of the list.")
-    return tuple(float(request.truth[name]) for name in names)
-
-
 def _said_before(live: LiveRanker, said: Event, answered: Answered) -> Decided:
     """Return the answer to feedback on a list that has some, or raise where it differs."""
     before: Answered = body_of(said)
     if (before.status, before.relevance) != (answered.status, answered.relevance):
         raise Conflict(f"Event {shown(said.key)} has other feedback already: the first one counts.")
-    return None, lambda: FeedbackReply(live.outcome(before, said.seq), said.seq, created=False)
+    return Decided((), lambda: FeedbackReply(live.outcome(before, said.seq), said.seq, False))

@@ -20,7 +20,7 @@ FIRST_LINK = bytes(LINK_SIZE)
 """What the first event of a ranker is linked to."""
 
 
-class Event(msgspec.Struct, frozen=True):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """A row of the log.
 
     ``seq`` counts the events of a ranker from 1, without a gap. ``key`` is the id of the impression
@@ -85,7 +85,16 @@ class Config(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Who asked for it: the name and the prefix of a key."""
 
 
-class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
+class Batch(msgspec.Struct, frozen=True, array_like=True):
+    """Lists that were asked for together, noted with the first of them under their one key."""
+
+    fingerprint: bytes
+    """SHA-256 of the requests."""
+    seqs: tuple[int, ...]
+    """The rank event that each request led to; 0 where it was refused."""
+
+
+class Ranked(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A list that was shown, and all that learning and judging it later need.
 
     ``ranking`` are indices into the list of items: that of config event ``catalogue``, or
@@ -123,6 +132,8 @@ class Ranked(msgspec.Struct, frozen=True, omit_defaults=True):
     deferred: bool = False
     fingerprint: bytes = b""
     """SHA-256 of the request that an idempotency key came with."""
+    batch: Batch | None = None
+    """Where the idempotency key is that of a batch, which this list is the first of."""
 
 
 class Repeated(msgspec.Struct, frozen=True):
@@ -132,7 +143,7 @@ class Repeated(msgspec.Struct, frozen=True):
     """That of the rank event which answered it."""
 
 
-class Answered(msgspec.Struct, frozen=True, omit_defaults=True):
+class Answered(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """What was revealed of a list: the relevance of its first k items, by position."""
 
     status: Status
@@ -185,6 +196,9 @@ BODIES: dict[Kind, type[msgspec.Struct]] = {
     "rebase": Rebased,
     "delete": Deleted,
 }
+
+# Many of these come and go with every request. None can be part of a cycle, and what the garbage
+# collector need not look at (``gc=False``) does not wake it.
 
 _encoder = msgspec.msgpack.Encoder()
 _decoders = {kind: msgspec.msgpack.Decoder(body) for kind, body in BODIES.items()}

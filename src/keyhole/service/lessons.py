@@ -34,14 +34,14 @@ def learn_together(learner: Ranker, lessons: list[Lesson]) -> bool:
     Returns whether it was done. It was not, and nothing has changed, where something is to be said
     of one of them: that it was refused, or that it showed a change.
     """
-    alarms, before = learner.n_alarms, [piece.copy() for piece in learner.pieces]
+    alarms = learner.n_alarms
     values = np.full((len(lessons), learner.n_items), np.nan)
     for row, lesson in enumerate(lessons):
         values[row, : lesson.ranked.k] = by_own_order(lesson.ranked, lesson.relevance)
     ranked = [lesson.ranked for lesson in lessons]
     # Of a bytearray, which can be written to: for other arrays kernels would be compiled anew.
     notes = np.frombuffer(bytearray().join(one.note for one in ranked), "<f8")
-    done = learn_many(
+    return learn_many(
         learner,
         [one.round for one in ranked],
         np.array([one.ranking if one.own is None else one.own for one in ranked], np.int64),
@@ -49,12 +49,8 @@ def learn_together(learner: Ranker, lessons: list[Lesson]) -> bool:
         [np.nan if one.propensity is None else one.propensity for one in ranked],
         values,
         notes.reshape(len(lessons), -1),
+        undo_if=lambda: learner.n_alarms > alarms,
     )
-    if done and learner.n_alarms > alarms:
-        for piece, kept in zip(learner.pieces, before, strict=True):
-            piece[...] = kept
-        return False
-    return done
 
 
 class Ahead:
@@ -74,6 +70,13 @@ class Ahead:
             self._ranked, place = rank_many(learner, round, self._n_next), 0
         return self._ranked[place]
 
+    def reserve(self, learner: Ranker, round: int, n_rounds: int) -> None:
+        """Rank rounds from one on in one call, if they are not ranked yet."""
+        place = round - self._ranked[0].round if self._ranked else 0
+        if place < 0 or place + n_rounds > len(self._ranked):
+            self._ranked = rank_many(learner, round, n_rounds)
+
     def void(self) -> None:
         """Forget what was ranked: the learner is no longer what it was."""
-        self._n_next, self._ranked = max(len(self._ranked), 1), []
+        self._n_next = min(max(len(self._ranked), 1), _MOST_AHEAD)
+        self._ranked = []

@@ -1,9 +1,10 @@
 """A ranker of the service: the events of its log, folded one by one."""
 
+import copy
 import hashlib
 import struct
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -41,10 +42,11 @@ from keyhole.version import __version__
 _KEPT_BYTES = 2_048
 """Impressions up to this size are kept in memory while they wait; larger ones are read again."""
 _KEPT_CATALOGUES = 16
+_WAITING = np.dtype([("seq", "<i8"), ("deferred", "?")])
 _decode_ranked = msgspec.msgpack.Decoder(Ranked).decode
 
 
-class Waiting(msgspec.Struct):
+class Waiting(msgspec.Struct, gc=False):
     """A list whose feedback is awaited."""
 
     event_id: str
@@ -53,7 +55,25 @@ class Waiting(msgspec.Struct):
     body: bytes | None = None
     since: float = 0.0
     """When the wait began, on a clock of the process; not part of the state."""
-    restarted: bool = False
+    ranked: Ranked | None = None
+    """The list itself, where feedback on it was decided and is yet to be applied."""
+
+
+class _Still(NamedTuple):
+    """What a learner knew at a moment: of a copy of a ranker no more is asked."""
+
+    spec: dict[str, Any]
+    state: Any
+
+    @classmethod
+    def of(cls, learner: Ranker) -> "_Still":
+        """Return what a learner knows."""
+        state = learner.state
+        return cls(learner.described(), type(state)(*(array.copy() for array in state)))
+
+    def described(self) -> dict[str, Any]:
+        """Return the spec of the learner."""
+        return self.spec
 
 
 class LiveRanker:
@@ -89,6 +109,8 @@ class LiveRanker:
         """What was kept of it last, of which the rest of its log is replayed."""
         self.is_checked = True
         """Whether its whole log was checked, or only what its snapshot does not cover."""
+        self.snapshot_at = 0
+        """After which event its last snapshot was taken; not part of the state."""
         self.preparation: Preparation | None = None
         """How far its code is, where that is prepared beside requests; not part of the state."""
         self._lessons: list[Lesson] = []
@@ -115,7 +137,8 @@ class LiveRanker:
             case "feedback":
                 self._answered(body, event)
             case "activate":
-                self.waiting[self.seq_of[str(event.key)]].deferred = False
+                seq = self.seq_of[str(event.key)]
+                self.waiting[seq] = msgspec.structs.replace(self.waiting[seq], deferred=False)
             case "expire":
                 self._expired(body)
             case "rebase":
@@ -174,10 +197,10 @@ class LiveRanker:
             self._true_weights = _gain_weights(measure, config)
 
     def _ranked(self, ranked: Ranked, event: Event) -> None:
-        event_id = str(event.key)
-        kept = event.body if len(event.body) <= _KEPT_BYTES else None
-        self.waiting[event.seq] = Waiting(event_id, event.at, ranked.deferred, kept)
-        self.seq_of[event_id] = event.seq
+        event_id, body, seq = str(event.key), event.body, event.seq
+        kept = body if len(body) <= _KEPT_BYTES else None
+        self.waiting[seq] = Waiting(event_id, event.at, ranked.deferred, kept)
+        self.seq_of[event_id] = seq
         self.round = ranked.round + 1
         self.tally.count_rank(ranked, self.names_of(ranked))
         self._last_shown = ranked
@@ -246,6 +269,15 @@ class LiveRanker:
             return self.learner.rank(query, round=round)
         return self._ahead.take(self.learner, round)
 
+    def make_state(self) -> None:
+        """Fill the memory of the state before a request needs it: of many features it is large."""
+        _ = self.learner.state
+
+    def rank_ahead(self, round: int, n_rounds: int) -> None:
+        """Rank the lists of rounds that follow each other in one call, where there is one list."""
+        if self.config.catalogue is not None and self.config.mode != "frozen":
+            self._ahead.reserve(self.learner, round, n_rounds)
+
     def _rebased(self, rebased: Rebased) -> None:
         self._restore(msgspec.msgpack.decode(rebased.state, type=Kept))
         self.learnt_by = rebased.version
@@ -254,6 +286,8 @@ class LiveRanker:
 
     def ranked(self, seq: int, waited: Waiting | None = None) -> Ranked:
         """Return a rank event's body, read again where it is not kept."""
+        if waited is not None and waited.ranked is not None:
+            return waited.ranked
         if waited is not None and waited.body is not None:
             return _decode_ranked(waited.body)
         event = event_at(self.store, self.name, seq)
@@ -386,11 +420,22 @@ class LiveRanker:
         for name, array in sorted(self.learner.state._asdict().items()):
             little = _little_endian(array)
             _add(digest, f"{name} {little.dtype.str} {little.shape}".encode())
-            _add(digest, little.tobytes())
+            _add(digest, little)
         digest.update(struct.pack("<qqq", self.seq, self.round, self.version))
-        for seq, waited in self.waiting.items():
-            digest.update(struct.pack("<q?", seq, waited.deferred))
+        waiting = np.empty(len(self.waiting), _WAITING)
+        waiting["seq"] = np.fromiter(self.waiting, np.int64, len(waiting))
+        waiting["deferred"] = [waited.deferred for waited in self.waiting.values()]
+        digest.update(waiting.tobytes())
         return digest.hexdigest()
+
+    def as_it_is(self) -> "LiveRanker":
+        """Return a copy for another thread to tell of: nothing is ever applied to it."""
+        copied = copy.copy(self)
+        copied.learner = _Still.of(self.learner)  # type: ignore[assignment]
+        copied.waits = list(self.waits)
+        copied.waiting = dict(self.waiting)  # what waits is never changed in what is told of it
+        copied.tally = msgspec.msgpack.decode(msgspec.msgpack.encode(self.tally), type=Tally)
+        return copied
 
     # ------------------------------------------------------------------- snapshots
 
@@ -472,6 +517,7 @@ class LiveRanker:
                 f"A snapshot of ranker {live.name!r} is of no use: {error}"
             ) from error
         live.seq, live.link, live.learnt_by = snapshot.seq, kept.link, kept.learnt_by
+        live.snapshot_at = snapshot.seq
         if live.sha256() != snapshot.sha256:
             raise StoreDamaged(
                 f"The snapshot of ranker {snapshot.ranker!r} after event {snapshot.seq} is not the "
@@ -521,5 +567,7 @@ def _little_endian(array: Any) -> Any:
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
 
 
-def _add(digest: Any, content: bytes) -> None:
-    digest.update(struct.pack("<q", len(content)) + content)
+def _add(digest: Any, content: Any) -> None:
+    """Add bytes or an array, which is not copied: other threads have their turn meanwhile."""
+    digest.update(struct.pack("<q", memoryview(content).nbytes))
+    digest.update(content)

@@ -29,7 +29,7 @@ from keyhole.service.events import Config
 from keyhole.service.logs import logger
 from keyhole.service.preparation import Preparation, Source
 from keyhole.service.prepare import Order
-from keyhole.service.warming import warming
+from keyhole.service.warming import code_of, warming
 
 T = TypeVar("T")
 
@@ -65,10 +65,12 @@ class Preparer:
         self._tasks: set[asyncio.Task[None]] = set()
         self.known: dict[str, Preparation] = {}
         """The preparations of all rankers since the start, by name."""
+        self._by_code: dict[bytes, Preparation] = {}
+        """Those of the rankers that came first, by what code they need."""
 
     def told(self) -> str | None:
         """Return a sentence on what is being prepared and for how long, if anything is."""
-        going_on = [each for each in list(self.known.values()) if each.is_open]
+        going_on = [each for each in dict.fromkeys(list(self.known.values())) if each.is_open]
         if not going_on:
             return None
         listed = [f"{e.ranker} ({e.kind}) for {e.seconds:.0f} s" for e in going_on[:_MOST_LISTED]]
@@ -79,11 +81,24 @@ class Preparer:
     # ------------------------------------------------------------------- while it serves
 
     def begin(self, ranker: str, config: Config, tell: Callable[[], None]) -> Preparation:
-        """Begin to prepare a ranker; ``tell`` is called every second, and at the end."""
-        preparation = self.known[ranker] = Preparation(ranker, config)
+        """Begin to prepare a ranker; ``tell`` is called every second, and at the end.
+
+        What another ranker had prepared, a ranker that needs the same code need not.
+        """
+        before = self._by_code.get(code_of(config))
+        if before is not None and before.state == "ready":
+            before.looked.set()
+            self.known[ranker] = before
+            return before
+        preparation = self._preparation(ranker, config)
         task = asyncio.create_task(self._follow(preparation, config, tell))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return preparation
+
+    def _preparation(self, ranker: str, config: Config) -> Preparation:
+        preparation = self.known[ranker] = Preparation(ranker, config)
+        self._by_code[code_of(config)] = preparation
         return preparation
 
     async def look(self, preparation: Preparation) -> None:
@@ -151,11 +166,18 @@ class Preparer:
     # ------------------------------------------------------------------- before it serves
 
     def prepare_all(self, configs: Mapping[str, Config]) -> None:
-        """Prepare rankers before anybody is served, by all processors, and wait for it."""
-        self.known.update({name: Preparation(name, config) for name, config in configs.items()})
+        """Prepare rankers before anybody is served, by all processors, and wait for it.
+
+        Of those that need the same code the first one has it prepared.
+        """
+        made: dict[bytes, Preparation] = {}
         with ThreadPoolExecutor(self._n_at_start, "keyhole-preparing") as pool:
             for name, config in configs.items():
-                pool.submit(self._prepare, self.known[name], config)
+                code = code_of(config)
+                if code not in made:
+                    made[code] = self._preparation(name, config)
+                    pool.submit(self._prepare, made[code], config)
+                self.known[name] = made[code]
         self._check_going_on()
 
     # ------------------------------------------------------------------- in whatever thread

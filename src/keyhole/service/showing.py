@@ -16,16 +16,17 @@ from keyhole.contracts import Impression, Query
 from keyhole.errors import FloatArray, InvalidInput, shown
 from keyhole.service.commands import Packed, Policy, Rank, RankReply, RankRequest
 from keyhole.service.errors import Conflict, KeyReused
-from keyhole.service.events import Event, Ranked, body_of
+from keyhole.service.events import Config, Event, Ranked, body_of
 from keyhole.service.live import LiveRanker
 from keyhole.service.store.chain import as_written, event_at
 
 _NOTE_TYPE = np.dtype("<f8")
+"""That of every note on a machine whose numbers are little-endian, the very object."""
 _fingerprints = msgspec.json.Encoder(order="sorted")
 
 
-def fingerprint_of(request: RankRequest) -> bytes:
-    """Return a hash of a request, by which a repeated one is recognised."""
+def fingerprint_of(request: RankRequest | list[RankRequest | None]) -> bytes:
+    """Return a hash of a request, or of many, by which a repeated one is recognised."""
     return hashlib.sha256(_fingerprints.encode(request)).digest()
 
 
@@ -35,12 +36,40 @@ def repeated(live: LiveRanker, command: Rank) -> Event | None:
     if command.idem is not None:
         event = _by_idem(live, command.idem)
         if event is not None and body_of(event).fingerprint != fingerprint_of(command.request):
-            raise KeyReused(f"Idempotency key {shown(command.idem)} came with another request.")
+            raise reused(command.idem)
     if event is None and command.request.event_id is not None:
-        event = live.found(command.request.event_id, "rank")
-        if event is not None and body_of(event).fingerprint != fingerprint_of(command.request):
-            raise Conflict(f"Event {shown(command.request.event_id)} is of another request.")
-    if event is not None and event.seq <= live.since:
+        event = shown_before(live, command.request)
+    return event
+
+
+def _by_idem(live: LiveRanker, idem: str) -> Event | None:
+    """Return the rank event that a request with an idempotency key was answered with."""
+    event = with_idem(live, idem)
+    if event is None or event.kind == "rank":
+        if event is not None and body_of(event).batch is not None:
+            raise reused(idem)
+        return event
+    return event_at(live.store, live.name, body_of(event).rank_seq)
+
+
+def with_idem(live: LiveRanker, idem: str) -> Event | None:
+    """Return the event that came with an idempotency key, or raise where it is another ranker's."""
+    event = live.store.find_idem(live.name, idem)
+    return None if event is None else _own(live, as_written(live.store, event))
+
+
+def shown_before(live: LiveRanker, request: RankRequest) -> Event | None:
+    """Return the event that a request names, or raise where it is of another request."""
+    event = live.found(str(request.event_id), "rank")
+    if event is not None:
+        check_same(request, body_of(event))
+        _own(live, event)
+    return event
+
+
+def _own(live: LiveRanker, event: Event) -> Event:
+    """Return an event of this ranker, or raise where it is of one that was deleted."""
+    if event.seq <= live.since:
         raise Conflict(
             f"Event {shown(event.key)} is of another ranker {live.name!r}, which was deleted: give "
             "another id or key."
@@ -48,20 +77,21 @@ def repeated(live: LiveRanker, command: Rank) -> Event | None:
     return event
 
 
-def _by_idem(live: LiveRanker, idem: str) -> Event | None:
-    """Return the rank event that a request with an idempotency key was answered with."""
-    event = live.store.find_idem(live.name, idem)
-    if event is None:
-        return None
-    event = as_written(live.store, event)
-    return (
-        event if event.kind == "rank" else event_at(live.store, live.name, body_of(event).rank_seq)
-    )
+def check_same(request: RankRequest, before: Ranked) -> None:
+    """Raise where an event is of another request than this one, which names it."""
+    if before.fingerprint != fingerprint_of(request):
+        raise Conflict(f"Event {shown(request.event_id)} is of another request.")
 
 
-def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ranked, str]:
+def reused(idem: str) -> KeyReused:
+    """Return what is said of a key that came with something else."""
+    return KeyReused(f"Idempotency key {shown(idem)} came with another request.")
+
+
+def show(
+    live: LiveRanker, request: RankRequest, round: int, secret: bytes, *, is_keyed: bool = False
+) -> tuple[Ranked, str]:
     """Return the list of a round, as the log keeps it, and the id of the event."""
-    request = command.request
     if live.config.catalogue is None:
         query, items, packed, dtype, n_features = _documents(live, request)
     else:
@@ -70,7 +100,7 @@ def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ra
         query, items, packed, dtype, n_features = live.learner.own_list, None, b"", "f8", 0
     names = items if items is not None else live.config.catalogue or ()
     event_id = request.event_id or _id_of(live, round, secret)
-    named = command.idem is not None or request.event_id is not None
+    named = is_keyed or request.event_id is not None
     config = live.config
     ranked = Ranked(
         round=round,
@@ -84,7 +114,7 @@ def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ra
         dtype=dtype,
         deferred=request.deferred,
         fingerprint=fingerprint_of(request) if named else b"",
-        **_choose(live, request, round, query, names, secret),
+        **_choose(live, request, config, round, query, names, secret),
     )
     return ranked, event_id
 
@@ -92,13 +122,13 @@ def show(live: LiveRanker, command: Rank, round: int, secret: bytes) -> tuple[Ra
 def _choose(
     live: LiveRanker,
     request: RankRequest,
+    config: Config,
     round: int,
     query: Query,
     names: tuple[str, ...],
     secret: bytes,
 ) -> dict[str, Any]:
     """Return the ranking to show, and all that is known of how it came about."""
-    config = live.config
     if request.baseline is not None and config.mode != "apprentice":
         raise InvalidInput(f"`baseline` must be left out in mode {config.mode}.")
     if config.mode == "frozen":
@@ -117,20 +147,25 @@ def _choose(
             "teaches": False,
         }
     impression = live.impression(query, round)
-    own = tuple(impression.ranking.tolist())
+    own, propensity, note = (
+        tuple(impression.ranking.tolist()),
+        impression.propensity,
+        impression.note,
+    )
     made: dict[str, Any] = {
         "explored": impression.explored,
-        "propensity": None if math.isnan(impression.propensity) else impression.propensity,
-        "note": impression.note.astype(_NOTE_TYPE, copy=False).tobytes(),
+        "propensity": None if math.isnan(propensity) else propensity,
+        "note": (note if note.dtype is _NOTE_TYPE else note.astype(_NOTE_TYPE)).tobytes(),
+        "ranking": own,
     }
     if config.mode == "apprentice":
         return made | _apprentice(live, request, impression, own, names, secret)
-    order, made["n_excluded"] = _without(own, request, names, live)
-    made["ranking"] = order
-    if order is not own and order[: config.k] != own[: config.k]:
-        made["teaches"] = False
+    if request.exclude:
+        made["ranking"], made["n_excluded"] = _without(own, request, names, live)
+    if made["ranking"][: config.k] == own[: config.k]:
+        made.update(_chances(live, impression))
     else:
-        made |= _chances(live, impression)
+        made["teaches"] = False
     return made
 
 
@@ -169,13 +204,14 @@ def _apprentice(
 
 def _chances(live: LiveRanker, impression: Impression) -> dict[str, Any]:
     chances = live.learner.chances(impression)
-    marginal = None if math.isnan(impression.propensity) else impression.propensity
     if chances is None:
+        marginal = None if math.isnan(impression.propensity) else impression.propensity
         return {"chances": None, "p_marginal": marginal, "p_conditional": marginal}
+    known = tuple(chances.tolist())
     return {
-        "chances": tuple(chances.tolist()),
+        "chances": known,
         "least_chance": live.learner.least_chance(impression),
-        "p_marginal": float(chances[-1]),
+        "p_marginal": known[-1],
         "p_conditional": live.learner.chance_given_the_past(impression),
     }
 
@@ -278,8 +314,14 @@ def _id_of(live: LiveRanker, round: int, secret: bytes) -> str:
     It begins with the round, so that the index of a store by ids grows at its end.
     """
     anew = f" since {live.begun}" if live.begun > 1 else ""
-    text = f"event {round} of {live.name}{anew}".encode()
-    return f"e{round:012x}{hashlib.blake2b(text, key=secret, digest_size=12).hexdigest()}"
+    digest = _keyed(secret).copy()
+    digest.update(f"event {round} of {live.name}{anew}".encode())
+    return f"e{round:012x}{digest.hexdigest()}"
+
+
+@lru_cache(maxsize=4)
+def _keyed(secret: bytes) -> Any:
+    return hashlib.blake2b(key=secret, digest_size=12)
 
 
 def _coin(ranker: str, round: int, secret: bytes) -> float:
@@ -297,15 +339,19 @@ def _written(milliseconds: int) -> str:
 
 def rank_reply(live: LiveRanker, event: Event, ranked: Ranked) -> RankReply:
     """Return what the caller is told of a list."""
+    return RankReply(*told(live, event, ranked))
+
+
+def told(
+    live: LiveRanker, event: Event, ranked: Ranked
+) -> tuple[str, list[str], int, Policy, int, str | None]:
+    """Return the fields of a reply in their order."""
     names = live.names_of(ranked)
-    shown_now = ranked.ranking[: len(ranked.ranking) - ranked.n_excluded]
+    shown_now = ranked.ranking
+    if ranked.n_excluded:
+        shown_now = shown_now[: len(shown_now) - ranked.n_excluded]
     wait = live.wait_at(event.seq)
     by = None if ranked.deferred else _written(event.at + int(wait * 1000.0))
-    return RankReply(
-        event_id=str(event.key),
-        ranking=[names[index] for index in shown_now],
-        k=ranked.k,
-        policy=Policy(ranked.mode, ranked.explored, ranked.p_marginal, ranked.p_conditional),
-        model_seq=ranked.model_seq,
-        feedback_by=by,
-    )
+    policy = Policy(ranked.mode, ranked.explored, ranked.p_marginal, ranked.p_conditional)
+    listed = [names[index] for index in shown_now]
+    return str(event.key), listed, ranked.k, policy, ranked.model_seq, by

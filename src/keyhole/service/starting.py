@@ -32,17 +32,22 @@ def opener(settings: Settings, store: Store, preparer: Preparer) -> Callable[[],
     """Return what prepares the code of all rankers and reads the whole log: it may take a while."""
 
     def open_desk() -> Desk:
-        preparer.prepare_all(_configs(store))
-        desk = Desk(
-            store,
-            reopen=lambda: open_store(settings.db),
-            most_waiting=settings.max_waiting,
-            preparer=preparer,
-        )
-        preparer.watch()
-        # What is there now stays: to look through all of it for garbage would hold up requests.
-        gc.collect()
-        gc.freeze()
+        # What is made now stays: to look through all of it for garbage, again and again while it
+        # grows and later on, would hold up the start and requests.
+        gc.disable()
+        try:
+            preparer.prepare_all(_configs(store))
+            desk = Desk(
+                store,
+                reopen=lambda: open_store(settings.db),
+                most_waiting=settings.max_waiting,
+                preparer=preparer,
+            )
+            preparer.watch()
+            gc.collect()
+            gc.freeze()
+        finally:
+            gc.enable()
         return desk
 
     return open_desk

@@ -124,8 +124,8 @@ class Tally(msgspec.Struct):
         point.n += 1
         point.n_explored += ranked.explored
         if ranked.catalogue is not None:
-            n_shown = len(ranked.ranking) - ranked.n_excluded
-            for index in ranked.ranking[: min(ranked.k, n_shown)]:
+            ranking = ranked.ranking
+            for index in ranking[: min(ranked.k, len(ranking) - ranked.n_excluded)]:
                 self._item(names[index]).shown_top += 1
 
     def note_last(self, ranked: Ranked, names: tuple[str, ...]) -> None:

@@ -28,6 +28,16 @@ from keyhole.service.store.memory import MemoryStore
 from keyhole.service.summary import summary
 
 _NAME = "trial"
+_NO_CODE = frozenset({"items", "seed", "run", "version"})
+"""Settings of a ranker that its code cannot depend on."""
+
+
+def code_of(config: Config) -> bytes:
+    """Return what two rankers have in common exactly where they need the same code."""
+    settings = {name: value for name, value in config.spec.items() if name not in _NO_CODE}
+    around = (config.measure, config.k, config.catalogue is None)
+    asked = [config.request.get(name) for name in ("n_features", "max_grade")]
+    return msgspec.json.encode((settings, around, asked), order="sorted")
 
 
 def warm_up(config: Config) -> None:
@@ -128,9 +138,9 @@ def _answer(engine: Engine, shown: list[str]) -> None:
     decisions = []
     for event_id in shown:
         decision = engine.decide(GiveFeedback(_NAME, event_id, FeedbackRequest("none")), now())
-        if decision is not None and decision.made is not None:
+        if decision is not None:
             decisions.append(decision)
-            made.append(decision.made)
+            made += decision.made
     engine.store.append([event for event, _ in made])
     engine.apply_all(made)
     for decision in decisions:

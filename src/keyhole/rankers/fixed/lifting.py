@@ -1,6 +1,7 @@
 """Which item is worth a look: the value of knowing it better against the price of showing it."""
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ _NEIGHBOURS = 9.0
 _LEAST_SHARE = 0.1
 
 
+@cache
 def value_table() -> Any:
     """Return psi(z) = phi(z) - z (1 - Phi(z)) at z = 0, 1/64, ...: what a guess may gain by."""
     z = np.arange(0.0, _FURTHEST + 2.0 / _STEPS, 1.0 / _STEPS)

@@ -64,10 +64,12 @@ def new_model(n_features: int) -> Model:
     trust = np.full(N_PRIORS, -_FIRST_TRUST)
     trust[_BY_COMPONENT] = 0.0
     noise = np.random.default_rng(0).standard_normal((N_GUESSES, size))
+    covariances, diagonal = np.zeros((2, size, size)), np.arange(size)
+    covariances[:, diagonal, diagonal] = variance
     return Model(
         weights,
         _FIRST_WIDTH * noise * np.sqrt(variance[0]),
-        np.array([np.diag(each) for each in variance]),
+        covariances,
         trust,
         np.array([1.0, 1.0, 0.0, 0.0]),
     )

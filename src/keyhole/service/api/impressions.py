@@ -7,9 +7,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keyhole.errors import InvalidInput, shown
-from keyhole.service.api.operations import JSON, Operation, Parameter, Reply
+from keyhole.errors import InvalidInput, KeyholeError, shown
+from keyhole.service.api.operations import JSON, Operation, Parameter, Reply, json_response
 from keyhole.service.commands import (
+    MAX_BATCH,
     Activate,
     EventId,
     FeedbackReply,
@@ -17,12 +18,16 @@ from keyhole.service.commands import (
     GiveFeedback,
     IdempotencyKey,
     Rank,
+    RankBatchReply,
+    RankBatchRequest,
+    RankItem,
+    RankMany,
     RankReply,
     RankRequest,
 )
 from keyhole.service.desk import Desk
 from keyhole.service.events import Outcome
-from keyhole.service.http.problems import encode, problem_of
+from keyhole.service.http.problems import BadBody, Refused, encode, problem_of, refused_body
 from keyhole.service.http.request import JSON_TYPES, NDJSON_TYPES, body_of, decode, json_of
 from keyhole.service.logs import logger
 
@@ -52,7 +57,15 @@ class LineReply(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: str | None = None
 
 
+class _RawBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A batch whose requests are yet to be read."""
+
+    requests: list[msgspec.Raw]
+
+
 _rank_request = msgspec.json.Decoder(RankRequest)
+_rank_batch_request = msgspec.json.Decoder(RankBatchRequest)
+_raw_batch = msgspec.json.Decoder(_RawBatch)
 _feedback_request = msgspec.json.Decoder(FeedbackRequest)
 _feedback_line = msgspec.json.Decoder(FeedbackLine)
 
@@ -66,6 +79,50 @@ async def rank(request: Request, service: "Service") -> Response:
         request.path_params["ranker"], asked, None if key is None else _idempotency_key(key)
     )
     return Response(encode(await service.desk.submit(command)), 201, media_type=JSON)
+
+
+async def rank_batch(request: Request, service: "Service") -> Response:
+    """Show many lists at once; each request stands for itself."""
+    body = await body_of(request, service.settings.max_body_bytes, JSON_TYPES)
+    key = request.scope["state"]["fields"].get(b"idempotency-key")
+    idem = None if key is None else _idempotency_key(key)
+    command = RankMany(request.path_params["ranker"], _requests(body), idem)
+    replies = await service.desk.submit(command)
+    return json_response(RankBatchReply([_item(reply) for reply in replies]))
+
+
+def _requests(body: bytes) -> list[RankRequest | Exception]:
+    """Return the requests of a batch; where one of them is wrong, what is wrong with it."""
+    try:
+        return [*decode(_rank_batch_request, body).requests]
+    except (BadBody, InvalidInput):
+        raw = _apart(body)
+    if len(raw) > MAX_BATCH:
+        raise InvalidInput(f"A batch must have at most {MAX_BATCH} requests, got {len(raw)}.")
+    if not raw:
+        raise InvalidInput("A batch must have at least one request, got none.")
+    found: list[RankRequest | Exception] = []
+    for each in raw:
+        try:
+            found.append(decode(_rank_request, bytes(each)))
+        except (KeyholeError, Refused) as error:
+            found.append(error)
+    return found
+
+
+def _apart(body: bytes) -> list[msgspec.Raw]:
+    try:
+        return _raw_batch.decode(body).requests
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise refused_body(error) from None
+
+
+def _item(reply: RankItem | Exception) -> RankItem:
+    """Return what is told of one request: a mistake in one is told of that one alone."""
+    if isinstance(reply, RankItem):
+        return reply
+    problem = problem_of(reply)
+    return RankItem(problem.status, type=problem.type, detail=problem.detail)
 
 
 async def give_feedback(request: Request, service: "Service") -> Response:
@@ -132,6 +189,11 @@ def _idempotency_key(value: bytes) -> str:
 
 
 _NOTED = {"application/json": FeedbackReply}
+_IDEMPOTENT = Parameter(
+    "Idempotency-Key",
+    {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[!-~]+$"},
+    "A request that is repeated under its key is answered as the first was.",
+)
 
 OPERATIONS = (
     Operation(
@@ -140,13 +202,19 @@ OPERATIONS = (
         problems=(409, 507),
         request={"application/json": RankRequest},
         is_request_required=False,
-        headers=(
-            Parameter(
-                "Idempotency-Key",
-                {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[!-~]+$"},
-                "A request that is repeated under its key is answered as the first was.",
-            ),
-        ),
+        headers=(_IDEMPOTENT,),
+    ),
+    Operation(
+        "POST", "/v1/rankers/{ranker}/rank-batch", rank_batch, "rank", "Show many lists at once",
+        {
+            200: Reply(
+                "A reply for each request, with its status; the lists are on the disk.",
+                {"application/json": RankBatchReply},
+            )
+        },
+        problems=(507,),
+        request={"application/json": RankBatchRequest},
+        headers=(_IDEMPOTENT,),
     ),
     Operation(
         "PUT", "/v1/rankers/{ranker}/events/{event}/feedback", give_feedback, "feedback",

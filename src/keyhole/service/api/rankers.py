@@ -28,8 +28,9 @@ from keyhole.service.commands import (
 from keyhole.service.configuring import revise
 from keyhole.service.errors import StaleVersion
 from keyhole.service.http.problems import Forbidden, encode
-from keyhole.service.http.request import JSON_TYPES, body_of, decode, json_of, query_of
+from keyhole.service.http.request import JSON_TYPES, body_of, decode, json_of, number, query_of
 from keyhole.service.http.streams import LiveStream
+from keyhole.service.listing import page_of
 from keyhole.service.specs import check_settings
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ _edit = msgspec.json.Decoder(ItemsEdit)
 _rename = msgspec.json.Decoder(RenameRequest)
 _FIELDS = frozenset(RankerRequest.__struct_fields__)
 _RETRY_MS = 2_000
+_PAGE, _LONGEST_PAGE = 100, 1_000
 
 
 class DamagedReply(msgspec.Struct, frozen=True):
@@ -53,10 +55,12 @@ class DamagedReply(msgspec.Struct, frozen=True):
 
 
 class RankersReply(msgspec.Struct, frozen=True):
-    """All rankers that a key may see."""
+    """A page of the rankers that a key may see, in the order of their names."""
 
     rankers: list[RankerReply]
     damaged: list[DamagedReply]
+    next_after: str | None
+    """What `after` must be for the next page; null where this is the last one."""
 
 
 async def put_ranker(request: Request, service: "Service") -> Response:
@@ -149,16 +153,20 @@ async def get_ranker(request: Request, service: "Service") -> Response:
 
 async def list_rankers(request: Request, service: "Service") -> Response:
     """List the rankers that this key may see."""
-    query_of(request)
+    query = query_of(request, "limit", "after", "search")
+    limit = number(query.get("limit"), "limit", default=_PAGE, least=1, most=_LONGEST_PAGE)
+    after, search = query.get("after", ""), query.get("search", "")
     engine, sees = service.desk.engine, request.state.access.sees
-    seen = [engine.rankers[name].reply() for name in sorted(engine.rankers) if sees(name)]
+    page = page_of(engine.rankers, sees, limit=limit, after=after, search=search)
+    found = [engine.rankers[name].reply() for name in page.names]
     damaged = [DamagedReply(name, why) for name, why in engine.damaged.items() if sees(name)]
-    return json_response(RankersReply(seen, damaged))
+    return json_response(RankersReply(found, damaged, page.next_after))
 
 
 async def get_state(request: Request, service: "Service") -> Response:
     """Read how far a ranker has come, and the hash of what it knows."""
-    return json_response(service.desk.engine.ranker(request.path_params["ranker"]).state())
+    live = service.desk.engine.ranker(request.path_params["ranker"])
+    return json_response(await asyncio.to_thread(live.as_it_is().state))
 
 
 async def stream(request: Request, service: "Service") -> Response:
@@ -231,7 +239,17 @@ _CHANGED = {200: Reply("Changed, or already so.", _REPLY, (_TAG,))}
 OPERATIONS = (
     Operation(
         "GET", "/v1/rankers", list_rankers, "read", "List rankers",
-        {200: Reply("All rankers that this key may see.", {"application/json": RankersReply})},
+        {200: Reply("A page of those that this key may see.", {"application/json": RankersReply})},
+        problems=(422,),
+        query=(
+            Parameter(
+                "limit",
+                {"type": "integer", "minimum": 1, "maximum": _LONGEST_PAGE, "default": _PAGE},
+                "How many at most.",
+            ),
+            Parameter("after", {"type": "string"}, "Those whose names come after this one."),
+            Parameter("search", {"type": "string"}, "Those with this text in their names."),
+        ),
     ),
     Operation(
         "PUT", "/v1/rankers/{ranker}", put_ranker, "admin", "Create or change a ranker",

@@ -6,18 +6,33 @@ from keyhole.service.dashboard.figures import polyline, smoothed
 from keyhole.service.dashboard.numbers import count, value
 from keyhole.service.dashboard.ranker_page import MODES, preparing_says
 
+ROWS = 50
+"""Rankers on one page."""
+
 
 def index_page(
-    summaries: list[dict[str, Any]], root: str, damaged: list[tuple[str, str]] | None = None
+    summaries: list[dict[str, Any]],
+    root: str,
+    total: int | None = None,
+    damaged: list[tuple[str, str]] | None = None,
+    *,
+    is_searched: bool = False,
 ) -> dict[str, Any]:
     """Return what the list of rankers shows: texts, flags and rows, as a ranker's page does.
 
-    ``damaged`` are rankers that are not served, and why.
+    ``total`` is how many there are on all pages, by default those of this one; ``damaged`` are
+    rankers that are not served, and why.
     """
-    n, damaged = len(summaries), damaged or []
+    n = len(summaries) if total is None else total
+    is_empty, damaged = not summaries, damaged or []
     return {
         "texts": {"live": f"{count(n)} {'ranker' if n == 1 else 'rankers'}"},
-        "flags": {"some": n > 0, "none": n == 0 and not damaged, "damaged": bool(damaged)},
+        "flags": {
+            "some": not is_empty,
+            "none": is_empty and not is_searched and not damaged,
+            "nothing": is_empty and is_searched,
+            "damaged": bool(damaged),
+        },
         "rows": {
             "rankers": [_row(summary, root) for summary in summaries],
             "damaged": [{"name": name, "why": why} for name, why in damaged],

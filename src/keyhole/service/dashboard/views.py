@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Protocol
 
 from starlette.concurrency import run_in_threadpool
@@ -23,7 +23,7 @@ from keyhole.service.dashboard.evaluate_page import (
     result_page,
 )
 from keyhole.service.dashboard.event_page import MAX_ROWS, event_pairs, event_rows
-from keyhole.service.dashboard.index_page import index_page
+from keyhole.service.dashboard.index_page import ROWS, index_page
 from keyhole.service.dashboard.keys_page import key_row
 from keyhole.service.dashboard.log import KINDS, event_address, event_row, log_page
 from keyhole.service.dashboard.pages import error_page, html, plain, root_of, with_query
@@ -39,6 +39,7 @@ from keyhole.service.errors import (
     StoreError,
 )
 from keyhole.service.evaluations import evaluate
+from keyhole.service.listing import page_of
 from keyhole.service.live import LiveRanker
 from keyhole.service.summary import event_page
 from keyhole.service.summary import summary as summary_of
@@ -100,13 +101,17 @@ class Dashboard:
     @page_of_errors
     async def index(self, request: Request) -> Response:
         """Show all rankers, or how to make the first."""
-        engine = self.desk.engine
-        names = [name for name in sorted(engine.rankers) if _sees(request, name)]
-        summaries = [summary_of(engine.rankers[name]) for name in names]
-        damaged = [each for each in sorted(engine.damaged.items()) if _sees(request, each[0])]
+        engine, root = self.desk.engine, root_of(request)
+        search = request.query_params.get("search", "").strip()
+        after = request.query_params.get("after", "")
+        sees = partial(_sees, request)
+        found = page_of(engine.rankers, sees, limit=ROWS, after=after, search=search)
+        summaries = [summary_of(engine.rankers[name]) for name in found.names]
+        damaged = [each for each in sorted(engine.damaged.items()) if sees(each[0])]
         if engine.damage is not None:
             damaged.insert(0, ("All rankers", engine.damage))
-        page = index_page(summaries, root_of(request), damaged)
+        is_searched = bool(search or after)
+        page = index_page(summaries, root, found.total, damaged, is_searched=is_searched)
         if wants_json(request):
             return plain({"rankers": summaries, "page": page})
         needs_key = bool(await run_in_threadpool(self.desk.store.keys))
@@ -116,7 +121,12 @@ class Dashboard:
             "commands": first_commands(_base(request), needs_key),
             "may_act": may_act(request),
             "may_see_keys": _may_see_keys(request),
-            "twin": f"{root_of(request)}/index.json",
+            "search": search,
+            "first": with_query(f"{root}/", search=search or None) if after else None,
+            "next": with_query(f"{root}/", search=search or None, after=found.next_after)
+            if found.next_after
+            else None,
+            "twin": with_query(f"{root}/index.json", search=search or None, after=after or None),
         }
         return html(request, "index.html", data)
 

@@ -23,9 +23,10 @@ class Store(ABC):
         """Write events, all or none of them; they are on the disk when this returns.
 
         Each must follow the last event of its ranker: the next ``seq``, and a ``link`` made of the
-        link before it. One that does not raises :class:`Conflict` (another writer got there
-        first), and so does a key or an idempotency key that is there already. :class:`StoreFull`
-        says that nothing was kept and that appending may be tried again; :class:`StoreFailed`, that
+        link before it; one whose link is empty is given it. One that does not follow raises
+        :class:`Conflict` (another writer got there first), and so does a key or an idempotency key
+        that is there already. :class:`StoreFull` says that nothing was kept and that appending may
+        be tried again; :class:`StoreFailed`, that
         what is on the disk is not known until the store is opened anew.
         """
 
@@ -63,6 +64,11 @@ class Store(ABC):
     @abstractmethod
     def put_snapshot(self, snapshot: Snapshot) -> None:
         """Keep a snapshot and the one before it, and forget older ones."""
+
+    def put_snapshots(self, snapshots: Sequence[Snapshot]) -> None:
+        """Keep many snapshots, at once where that is quicker."""
+        for snapshot in snapshots:
+            self.put_snapshot(snapshot)
 
     @abstractmethod
     def drop_snapshot(self, ranker: str, seq: int) -> None:

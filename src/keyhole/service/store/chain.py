@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from keyhole.service.errors import Conflict, StoreDamaged
-from keyhole.service.events import FIRST_LINK, Event, link_of
+from keyhole.service.events import FIRST_LINK, Event, link_of, linked
 from keyhole.service.store.base import Store
 
 
@@ -23,15 +23,20 @@ def tip_of(event: Event | None) -> Tip:
 def _what_is_wrong(tip: Tip, event: Event) -> str | None:
     if event.seq != tip.seq + 1:
         return f"must have seq {tip.seq + 1}, got {event.seq}"
+    if not event.link:
+        linked(tip.link, event)
     # A damaged row may have any type; those of the other columns are part of the text that is
     # hashed.
-    if type(event.body) is not bytes or event.link != link_of(tip.link, event):
+    elif type(event.body) is not bytes or event.link != link_of(tip.link, event):
         return f"must be linked to all before it, which event {event.seq} is not"
     return None
 
 
 def follow(events: Iterable[Event], tip_before: Callable[[str], Tip]) -> dict[str, Tip]:
-    """Return the tips of rankers after these events, or raise :class:`Conflict`."""
+    """Return the tips of rankers after these events, or raise :class:`Conflict`.
+
+    New ones, which have no link yet, get theirs here: a log is hashed once on its way to the disk.
+    """
     tips: dict[str, Tip] = {}
     for event in events:
         tip = tips[event.ranker] if event.ranker in tips else tip_before(event.ranker)
@@ -46,7 +51,7 @@ def checked(events: Iterable[Event], tip: Tip | None = None) -> Iterator[Event]:
     """Yield the events of one ranker after a tip or from the first on, or raise where one fails."""
     tip = tip or Tip()
     for event in events:
-        wrong = _what_is_wrong(tip, event)
+        wrong = _what_is_wrong(tip, event) if event.link else "must be linked to all before it"
         if wrong:
             raise StoreDamaged(f"The event after {tip.seq} of ranker {event.ranker!r} {wrong}.")
         tip = Tip(event.seq, event.link)

@@ -133,29 +133,32 @@ class SqliteStore(Store):
         self.stage(events)()
 
     def stage(self, events: Sequence[Event]) -> Callable[[], None]:
-        rows = [(e.ranker, e.seq, e.kind, e.key, e.idem, e.at, e.body, e.link) for e in events]
-        if not rows:
+        if not events:
             return lambda: None
         with ExitStack() as until_written:
             db = until_written.enter_context(self._writing())
             self._tips.update(follow(events, self._tip))
+            rows = [(e.ranker, e.seq, e.kind, e.key, e.idem, e.at, e.body, e.link) for e in events]
             db.executemany(_INSERT, rows)
             # Every row leaves Python and has to get back in, which beside a busy thread takes
             # milliseconds: so rows are written here, and only the commit in another thread.
             return until_written.pop_all().close
 
     def put_snapshot(self, snapshot: Snapshot) -> None:
-        name = snapshot.ranker
+        self.put_snapshots([snapshot])
+
+    def put_snapshots(self, snapshots: Sequence[Snapshot]) -> None:
         with self._writing() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
-                (name, snapshot.seq, snapshot.sha256, snapshot.body),
-            )
-            db.execute(
-                "DELETE FROM snapshots WHERE ranker = ? AND seq NOT IN "
-                "(SELECT seq FROM snapshots WHERE ranker = ? ORDER BY seq DESC LIMIT 2)",
-                (name, name),
-            )
+            for each in snapshots:
+                db.execute(
+                    "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
+                    (each.ranker, each.seq, each.sha256, each.body),
+                )
+                db.execute(
+                    "DELETE FROM snapshots WHERE ranker = ? AND seq NOT IN "
+                    "(SELECT seq FROM snapshots WHERE ranker = ? ORDER BY seq DESC LIMIT 2)",
+                    (each.ranker, each.ranker),
+                )
 
     def drop_snapshot(self, ranker: str, seq: int) -> None:
         with self._writing() as db:

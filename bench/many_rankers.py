@@ -1,0 +1,177 @@
+"""What ten thousand rankers cost, beside ten: ``python -m bench.many_rankers``.
+
+Two services are up at once, each on a log of its own (SQLite): one of ten rankers, one of many,
+each of which has shown some lists and learnt from one. Both are asked for single lists in turns,
+from one connection, of one ranker and of all in turn; the first page is loaded; then the one of
+many is told to stop, and started again.
+"""
+
+import argparse
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+from bench.load import Connection, Kind, free_port
+from keyhole.service.commands import (
+    Configure,
+    FeedbackRequest,
+    GiveFeedback,
+    Judged,
+    Rank,
+    RankerRequest,
+    RankRequest,
+)
+from keyhole.service.engine import Engine
+from keyhole.service.events import Event
+from keyhole.service.store import open_store
+from keyhole.service.store.memory import MemoryStore
+
+N_ITEMS = 20
+N_LISTS = 4
+MOST_RATIO = 1.2
+MOST_STOPPING = MOST_STARTING = 10.0
+MOST_PAGE = 0.2
+_AT_ONCE = 5_000
+_RANK = (
+    b"POST %b HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    b"content-length: 2\r\n\r\n{}"
+)
+
+
+def make_log(path, n_rankers):
+    """Make a log in which every ranker has shown lists and learnt from one of them."""
+    with open_store(path) as store:
+        trial = MemoryStore()
+        trial._secret = store.secret()
+        engine = Engine(trial)
+        events: list[Event] = []
+        request = RankerRequest(items=[f"item-{i}" for i in range(N_ITEMS)], k=1)
+        for name in names(n_rankers):
+            engine.execute(Configure(name, request, judged=Judged(None)))
+            for _ in range(N_LISTS):
+                event_id = engine.execute(Rank(name, RankRequest())).event_id
+            engine.execute(GiveFeedback(name, event_id, FeedbackRequest(relevance=[1.0])))
+            events += trial.events(name)
+            del engine.rankers[name]
+            if len(events) > _AT_ONCE:
+                store.append(events)
+                events = []
+        store.append(events)
+
+
+def names(n_rankers):
+    return [f"ranker-{place:05d}" for place in range(n_rankers)]
+
+
+class Served:
+    """A service in a process of its own."""
+
+    def __init__(self, path, n_rankers):
+        self.path, self.n_rankers = path, n_rankers
+        self.paths = [f"/v1/rankers/{name}/rank" for name in names(n_rankers)]
+
+    def start(self):
+        """Start it, and return the seconds until it is ready."""
+        self.port = free_port()
+        began = time.perf_counter()
+        serve = ["-m", "keyhole", "serve", "--db", str(self.path), "--port", str(self.port)]
+        self.process = subprocess.Popen(
+            [sys.executable, *serve], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=30):
+                    return time.perf_counter() - began
+            except OSError:
+                time.sleep(0.02)
+                if self.process.poll() is not None or time.perf_counter() - began > 600.0:
+                    raise RuntimeError("A server did not start.") from None
+
+    def stop(self):
+        """Tell it to stop, and return the seconds until it has."""
+        began = time.perf_counter()
+        self.process.send_signal(signal.SIGTERM)
+        if self.process.wait(600):
+            raise RuntimeError("A server did not stop in order.")
+        return time.perf_counter() - began
+
+    def ranks(self, n_requests, paths):
+        """Return the seconds that each of some single lists took, one after the other."""
+        waiting = [_RANK % paths[place % len(paths)].encode() for place in range(n_requests)]
+        connection = Connection(self.port, Kind(0, lambda: waiting.pop() if waiting else None))
+        connection.socket.setblocking(True)
+        while connection.ask():
+            while not connection.hear():
+                pass
+        connection.socket.close()
+        return connection.seconds
+
+    def page(self):
+        """Return the seconds that the first page takes."""
+        began = time.perf_counter()
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=60) as answer:
+            answer.read()
+        return time.perf_counter() - began
+
+
+def measure(few, many, n_requests, turns):
+    """Return the median of a rank of one ranker, and of all in turn, as ratios; and of the page."""
+    ratios: dict[str, list[float]] = {"one": [], "all": []}
+    for turn in range(turns + 1):
+        for kind, found in ratios.items():
+            took = [
+                statistics.median(
+                    each.ranks(n_requests, each.paths[:1] if kind == "one" else each.paths)
+                )
+                for each in (few, many)
+            ]
+            if turn:  # the first one warms up
+                found.append(took[1] / took[0])
+    page = statistics.median(many.page() for _ in range(5))
+    return statistics.median(ratios["one"]), statistics.median(ratios["all"]), page
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rankers", type=int, default=10_000)
+    parser.add_argument("--requests", type=int, default=500, help="of a turn")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the logs are kept")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        few, many = (
+            Served(Path(folder) / f"{n_rankers}.db", n_rankers) for n_rankers in (10, given.rankers)
+        )
+        for each in (few, many):
+            make_log(each.path, each.n_rankers)
+            each.start()
+        try:
+            one, all_in_turn, page = measure(few, many, given.requests, given.turns)
+            stopping = many.stop()
+            starting = many.start()
+        finally:
+            for each in (few, many):
+                if each.process.poll() is None:
+                    each.stop()
+    rows = (
+        ("rank p50, one ranker", one, MOST_RATIO, "times that with ten"),
+        ("rank p50, all in turn", all_in_turn, MOST_RATIO, "times that with ten"),
+        ("SIGTERM", stopping, MOST_STOPPING, "s"),
+        ("restart to ready", starting, MOST_STARTING, "s"),
+        ("GET /", page, MOST_PAGE, "s"),
+    )
+    print(f"{given.rankers:,} rankers")
+    for name, number, most, unit in rows:
+        print(f"{name:22} {number:7.3f} {unit} (at most {most:g})")
+    kept = all(number <= most for _, number, most, _ in rows)
+    print("Kept." if kept else "Not kept.")
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
