@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +35,7 @@ _SECONDS = 0.25
 """How long a case goes on sending or listening."""
 _MOST_SENT = 400_000
 _PATH = "/v1/rankers/good/rank"
-_KINDS = {}
+_KINDS: dict[str, Callable[..., None]] = {}
 
 
 def kind(attack):
