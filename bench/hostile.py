@@ -19,10 +19,11 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench.load import await_ready, free_port
 from keyhole.client import Client
@@ -34,7 +35,7 @@ _SECONDS = 0.25
 """How long a case goes on sending or listening."""
 _MOST_SENT = 400_000
 _PATH = "/v1/rankers/good/rank"
-_KINDS: dict[str, Any] = {}
+_KINDS: dict[str, Callable[..., None]] = {}
 
 
 def kind(attack):

@@ -273,8 +273,8 @@ def test_what_is_asked_while_a_ranker_is_being_deleted_waits():
     decision: Any = engine.decide(Delete("animals"), 0)
     assert engine.decide(Rank("animals", RankRequest()), 0) is None
     assert engine.decide(Configure("animals", RankerRequest(items=ANIMALS)), 0) is None
-    engine.store.append([event for event, _ in decision.all_made])
-    engine.apply_all(decision.all_made)
+    engine.store.append([event for event, _ in decision.made])
+    engine.apply_all(decision.made)
     engine.settle(decision)
     with pytest.raises(NotFound):
         engine.decide(Rank("animals", RankRequest()), 0)

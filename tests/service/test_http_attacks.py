@@ -137,6 +137,25 @@ def test_a_thousand_pipelined_requests_are_answered_in_order(running):
     assert places == sorted(places)
 
 
+def test_what_was_sent_ahead_is_given_up_where_there_is_no_room_for_it():
+    with Running(max_pending_bytes=10_000) as running:
+        running.until_ready()
+        told = answers(running, _get("/healthz") * 2_000)
+        assert told.startswith(b"HTTP/1.1 200")
+        assert 1 <= told.count(b"HTTP/1.1 200") < 2_000
+        assert told.count(b"connection: close") == 1
+        assert running.get("/healthz")[0] == 200
+
+
+def answers(running, asked):
+    """Return all that comes back until the service hangs up, however it does."""
+    told = b""
+    with dialled(running, asked) as connection, suppress(ConnectionResetError):
+        while piece := connection.recv(65_536):
+            told += piece
+    return told
+
+
 def test_pipelined_bodies_in_chunks_are_told_from_what_follows(running):
     one = CHUNKED + b"2\r\n{}\r\n0\r\nx: y\r\n\r\n"
     last = HEAD + CLOSE + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"

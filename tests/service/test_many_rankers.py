@@ -79,7 +79,7 @@ def test_the_index_shows_a_page_and_searches(service):
     assert "No ranker here has “&lt;b&gt;” in its name." in none
     assert "No ranker yet" not in none.partition("hidden")[0]
     flags = service.ask("GET", "/index.json?search=nobody").json()["page"]["flags"]
-    assert flags == {"some": False, "none": False, "nothing": True}
+    assert flags == {"some": False, "none": False, "nothing": True, "damaged": False}
 
 
 def test_a_commit_looks_at_no_ranker_that_it_is_not_about(monkeypatch):

@@ -173,7 +173,7 @@ def test_a_batch_over_http_says_of_each_request_what_became_of_it():
         lines = service.ask(
             "POST", "/v1/rankers/animals/feedback-batch", content=said, headers=NDJSON
         )
-        assert lines.text.count('"learned":"pending"') == 2
+        assert lines.text.count('"learned":"learned"') == 2
         for wrong, what in (
             ({"requests": []}, "at least one request, got none"),
             ({"requests": [{}] * 257}, "at most 256 requests, got 257"),

@@ -220,7 +220,7 @@ class Engine:
         made, reply, given_up = decided
         decision = Decision(made, reply, command.ranker, keys + given_up if made else keys)
         if made:
-            self._touched.update(keys)
+            self._touched.update(decision.keys)
             for ranker in decision.rankers:
                 self._n_open[ranker] = self._n_open.get(ranker, 0) + 1
         return decision

@@ -47,10 +47,12 @@ async def _lifespan(app: Application) -> AsyncIterator[None]:
     starting = asyncio.create_task(app.service.start())
     if app.service.is_ready:
         await starting
-    yield
-    app.service.preparer.halt()
-    await starting
-    await app.service.stop()
+    try:
+        yield
+    finally:
+        app.service.preparer.halt()
+        await starting
+        await app.service.stop()
 
 
 def _routes(service: Service) -> list[BaseRoute]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 NO_SLASH = "%00"
 """What an escaped slash of a path is until its route is found: an id may hold one, a name none."""
+_NOTHING = "%FF"
+"""What is no text, and so in no name."""
 _SLASH = re.compile("%2f", re.IGNORECASE)
 _GONE = 499
 """What is counted where nobody waits for the answer any more."""
@@ -42,7 +44,8 @@ class Door:
         if scope["path"].startswith("/v1/"):
             state["operation"] = "unknown"
             if b"%" in scope.get("raw_path", b""):
-                scope["path"] = unquote(_SLASH.sub(NO_SLASH, scope["raw_path"].decode("latin-1")))
+                raw = scope["raw_path"].decode("latin-1").replace(NO_SLASH, _NOTHING)
+                scope["path"] = unquote(_SLASH.sub(NO_SLASH, raw))
         sender = Sender(scope, send)
         metrics.in_flight += 1
         try:
