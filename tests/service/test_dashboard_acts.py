@@ -76,7 +76,8 @@ def test_a_form_without_its_token_or_of_a_ranker_that_has_changed_does_nothing(s
     service.ask("PATCH", "/v1/rankers/animals", json={"wait_seconds": 5})
     stale = send(service, "/rankers/animals/change", asked)
     assert stale.status_code == 409
-    assert "has changed meanwhile" in stale.text
+    assert "The version of ranker &#39;animals&#39; must be 1, but it is 2" in stale.text
+    assert send(service, "/rankers/animals/change", asked, version="x").status_code == 422
     assert config(service).mode == "apprentice"
     assert service.ask("POST", "/new", data={**FORM, "confirmed": "yes"}).status_code == 403
 
