@@ -203,6 +203,8 @@ def rendered(told):
         "mode_says": "",
         "commands": "",
         "beat": 10.0,
+        "days": {"since": None, "until": None},
+        "acts": [],
     }
     request = Request({"type": "http", "root_path": "/below"})
     return bytes(html(request, "ranker.html", data).body).decode()

@@ -328,9 +328,6 @@ EFFECTS = {
     "keys create --ranker": Effect(
         "--ranker shop", "--ranker news", "keys create --scope rank --db k.db", then=f"{KEYS} k.db"
     ),
-    "keys create --name": Effect(
-        "--name front", "--name wall", f"{BASES['keys create']} --db k.db", then=f"{KEYS} k.db"
-    ),
     "keys create --db": Effect("--db k.db", "--db l.db", then=f"{KEYS} k.db", codes=(0, 0)),
     "keys create --expires-days": Effect(
         "--expires-days 2", "--expires-days 9", f"{BASES['keys create']} --db k.db",
@@ -347,6 +344,7 @@ EFFECTS = {
 }  # fmt: skip
 
 WITHOUT = {
+    "keys create --name": "what a key is called, and nothing else (test_key_uses has its list)",
     "warm --jobs": "how many compile at once; the code is the same (test_warm has 1 and 2)",
     "warm --baseline": "which processor is compiled for, which processes of its own do",
     "warm --quiet": "a progress bar, which only a terminal has",

@@ -117,6 +117,16 @@ def test_items_are_left_out_of_both_lists_of_an_apprentice(share):
     assert check_ranker(engine.store, "animals").sha256 == live.sha256()
 
 
+@pytest.mark.parametrize(("out", "teaches"), [("cat", False), ("dog", True)])
+def test_an_own_list_that_is_short_of_its_top_teaches_nothing(out, teaches):
+    settings = {"ranking": [2, 0, 1, 3]}
+    engine = engine_of(mode="apprentice", apprentice_share=1.0, ranker="fixed", settings=settings)
+    reply = rank(engine, exclude=[out])
+    assert reply.ranking == [name for name in ("cat", "ant", "bee", "dog") if name != out]
+    said = answer(engine, reply.event_id, [1.0]).learned
+    assert said == ("learned" if teaches else "unused")
+
+
 def test_documents_that_are_left_out_may_be_in_the_baseline():
     engine = engine_of(n_features=1, ranker="random-lists", mode="apprentice")
     items = [Document("a"), Document("b"), Document("c")]

@@ -14,6 +14,7 @@ from keyhole.errors import InvalidInput
 from keyhole.service.commands import (
     Configure,
     Delete,
+    EvaluationRequest,
     ItemsEdit,
     ItemsRequest,
     Rank,
@@ -27,6 +28,7 @@ from keyhole.service.configuring import request_of, revise, revised
 from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import Conflict, NotFound, StaleVersion, WasDeleted
+from keyhole.service.evaluations import evaluate
 from keyhole.service.events import body_of
 from keyhole.service.replay import check_ranker
 from keyhole.service.starting import _configs as configs_of
@@ -314,6 +316,7 @@ def test_a_renamed_ranker_goes_on_from_what_it_knew():
 def test_a_ranker_may_be_renamed_back():
     engine = engine_of()
     play(engine)
+    rank(engine, event_id="visit-1")
     engine.execute(Rename("animals", "beasts"))
     play(engine, 5, "beasts")
     knows = {name: value.copy() for name, value in state_arrays(engine, "beasts").items()}
@@ -323,6 +326,19 @@ def test_a_ranker_may_be_renamed_back():
     play(engine, 5)
     assert replayed(engine) == state_of(engine)
     assert set(engine.rankers) == {"animals"}
+    with pytest.raises(Conflict, match="another ranker"):
+        rank(engine, event_id="visit-1")
+
+
+def test_evaluations_judge_by_what_a_ranker_has_shown_since_it_began():
+    engine = engine_of(ranker="random")
+    play(engine, 60)
+    engine.execute(Reset("animals"))
+    play(engine, 40)
+    live = engine.ranker("animals")
+    asked = EvaluationRequest(policy="uniform")
+    judged = evaluate(engine.store, "animals", live.config, tuple(ANIMALS), asked)
+    assert (judged["rows"], judged["skipped"]) == (40, 0)
 
 
 def test_both_names_wait_while_a_ranker_is_renamed():

@@ -17,6 +17,7 @@ from keyhole.service.errors import Conflict, NotAllowed, NotFound
 from keyhole.service.events import Mode
 
 _MOST_FIELDS = 16
+_LONGEST_NUMBER = 19
 _BLANK = {
     "name": "",
     "items": "",
@@ -48,8 +49,8 @@ class ActingDashboard(Dashboard):
         root = root_of(request)
         if is_sent:
             version = given.get("version", "")
-            if version != str(live.version):
-                raise Conflict(f"Ranker {live.name!r} has changed meanwhile: look at it again.")
+            if not (version.isascii() and version.isdigit() and len(version) < _LONGEST_NUMBER):
+                raise InvalidInput("A form must come with the version of its page, got none.")
             mode: Mode = after
             who = _who(request)
             await revise(self.desk, live.name, RankerChange(mode=mode), int(version), who)
