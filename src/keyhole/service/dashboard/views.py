@@ -35,6 +35,7 @@ from keyhole.service.errors import (
     NotAllowed,
     NotFound,
     Preparing,
+    RankerDamaged,
     StaleVersion,
     StoreError,
 )
@@ -52,6 +53,7 @@ _STATUSES: dict[type[KeyholeError], int] = {
     StaleVersion: 409,
     StoreError: 503,
     Preparing: 503,
+    RankerDamaged: 503,
 }
 View = Callable[[Request], Awaitable[Response]]
 
