@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -298,7 +299,7 @@ def test_a_list_is_read_once_for_its_feedback(monkeypatch, asked):
     rows = {"features": [[0.5] * 300, [0.25] * 300]} if asked else {}
     shown = rank(engine, **rows)
     kept, large = (counted(monkeypatch, lives, name) for name in ("_decode_ranked", "body_of"))
-    decision = engine.decide(
+    decision: Any = engine.decide(
         GiveFeedback("animals", shown.event_id, FeedbackRequest(relevance=[1.0])), 0
     )
     engine.store.append([event for event, _ in decision.made])
@@ -318,10 +319,9 @@ def test_a_state_is_copied_once_for_what_a_group_teaches():
             copies.append(self.dtype)
             return np.asarray(self).copy(*args, **given)
 
-    made = [
-        engine.decide(GiveFeedback("animals", one.event_id, FeedbackRequest("none")), 0).made[0]
-        for one in shown
-    ]
+    said = [GiveFeedback("animals", one.event_id, FeedbackRequest("none")) for one in shown]
+    decided: list[Any] = [engine.decide(one, 0) for one in said]
+    made = [each for decision in decided for each in decision.made]
     engine.store.append([event for event, _ in made])
     learner._pieces = [piece.view(Noted) for piece in learner.pieces]
     engine.apply_all(made)
