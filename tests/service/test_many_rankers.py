@@ -296,7 +296,7 @@ def test_an_event_is_hashed_once_on_its_way(monkeypatch, tmp_path, address):
 def test_a_list_is_read_once_for_its_feedback(monkeypatch, asked):
     """Of one that is kept as it waits, and of one that is read again, as it is large."""
     engine = engine_of(**asked)
-    rows = {"features": [[0.5] * 300, [0.25] * 300]} if asked else {}
+    rows: Any = {"features": [[0.5] * 300, [0.25] * 300]} if asked else {}
     shown = rank(engine, **rows)
     kept, large = (counted(monkeypatch, lives, name) for name in ("_decode_ranked", "body_of"))
     decision: Any = engine.decide(
