@@ -299,10 +299,9 @@ def test_a_list_is_read_once_for_its_feedback(monkeypatch, asked):
     rows: Any = {"features": [[0.5] * 300, [0.25] * 300]} if asked else {}
     shown = rank(engine, **rows)
     kept, large = (counted(monkeypatch, lives, name) for name in ("_decode_ranked", "body_of"))
-    decision = engine.decide(
+    decision: Any = engine.decide(
         GiveFeedback("animals", shown.event_id, FeedbackRequest(relevance=[1.0])), 0
     )
-    assert decision is not None
     engine.store.append([event for event, _ in decision.made])
     engine.apply_all(decision.made)
     engine.settle(decision)
@@ -321,8 +320,8 @@ def test_a_state_is_copied_once_for_what_a_group_teaches():
             return np.asarray(self).copy(*args, **given)
 
     said = [GiveFeedback("animals", one.event_id, FeedbackRequest("none")) for one in shown]
-    decided = [engine.decide(each, 0) for each in said]
-    made = [each.made[0] for each in decided if each is not None]
+    decided: list[Any] = [engine.decide(one, 0) for one in said]
+    made = [each for decision in decided for each in decision.made]
     engine.store.append([event for event, _ in made])
     learner._pieces = [piece.view(Noted) for piece in learner.pieces]
     engine.apply_all(made)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from keyhole.errors import InvalidInput
+from keyhole.game.many import rank_many
+from keyhole.service import lessons
 from keyhole.service.commands import Rank, RankMany, RankRequest
 from keyhole.service.engine import Engine
 from keyhole.service.errors import Conflict, KeyReused, StoreFull
@@ -183,3 +185,21 @@ def test_a_batch_over_http_says_of_each_request_what_became_of_it():
             refused = service.ask("POST", path, json=wrong)
             assert refused.status_code == 422
             assert what in refused.json()["detail"]
+
+
+def test_a_batch_is_ranked_in_one_compiled_call(monkeypatch):
+    calls = []
+
+    def counted(learner, round, n_rounds):
+        calls.append(n_rounds)
+        return rank_many(learner, round, n_rounds)
+
+    monkeypatch.setattr(lessons, "rank_many", counted)
+    engine = engine_of()
+    rank(engine)
+    batch(engine, [PLAIN] * 64)
+    batch(engine, [PLAIN] * 256)
+    assert calls == [1, 64, 256]
+    answer(engine, batch(engine, [PLAIN])[0].event_id, [1.0])
+    rank(engine)
+    assert calls[3:] == [1, 1]

@@ -27,13 +27,14 @@ def in_few_pieces(state: S) -> tuple[S, list[NDArray[Any]]]:
 
     A state of twenty arrays is copied, and checked, in the time of two.
     """
+    by_dtype: dict[Any, list[tuple[str, NDArray[Any]]]] = {}
+    for name, array in zip(state._fields, state, strict=True):
+        by_dtype.setdefault(array.dtype, []).append((name, np.asarray(array)))
     pieces, moved = [], {}
-    for dtype in dict.fromkeys(array.dtype for array in state):
-        names = [name for name in state._fields if getattr(state, name).dtype == dtype]
-        arrays = [np.asarray(getattr(state, name)) for name in names]
-        piece = np.concatenate([array.reshape(-1) for array in arrays])
-        ends = np.cumsum([array.size for array in arrays])
-        for name, array, end in zip(names, arrays, ends, strict=True):
+    for named in by_dtype.values():
+        piece, end = np.concatenate([array.reshape(-1) for _, array in named]), 0
+        for name, array in named:
+            end += array.size
             moved[name] = piece[end - array.size : end].reshape(array.shape)
         pieces.append(piece)
     return type(state)(**moved), pieces

@@ -7,7 +7,7 @@ import hmac
 import math
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -102,21 +102,60 @@ def show(
     event_id = request.event_id or _id_of(live, round, secret)
     named = is_keyed or request.event_id is not None
     config = live.config
-    ranked = Ranked(
-        round=round,
-        model_seq=live.seq,
-        mode=config.mode,
-        k=min(config.k, len(names)),
-        catalogue=live.version if items is None else None,
-        items=items,
-        features=packed,
-        n_features=n_features,
-        dtype=dtype,
-        deferred=request.deferred,
-        fingerprint=fingerprint_of(request) if named else b"",
-        **_choose(live, request, config, round, query, names, secret),
+    made = _choose(live, request, config, round, query, names, secret)
+    ranked = Ranked(  # by position: it is made for every list
+        round,
+        live.seq,
+        made.ranking,
+        made.explored,
+        config.mode,
+        min(config.k, len(names)),
+        made.propensity,
+        made.p_marginal,
+        made.p_conditional,
+        made.chances,
+        made.least_chance,
+        made.note,
+        live.version if items is None else None,
+        items,
+        packed,
+        n_features,
+        dtype,
+        made.own,
+        made.n_excluded,
+        made.teaches,
+        request.deferred,
+        fingerprint_of(request) if named else b"",
     )
     return ranked, event_id
+
+
+class _Known(NamedTuple):
+    """How likely what is shown was, as far as that is known."""
+
+    p_marginal: float | None = None
+    p_conditional: float | None = None
+    chances: tuple[float, ...] | None = None
+    least_chance: float | None = None
+
+
+class _Chosen(NamedTuple):
+    """A list, and all that is known of how it came about, in the order of :class:`Ranked`."""
+
+    ranking: tuple[int, ...]
+    explored: bool
+    propensity: float | None
+    p_marginal: float | None
+    p_conditional: float | None
+    chances: tuple[float, ...] | None
+    least_chance: float | None
+    note: bytes
+    own: tuple[int, ...] | None
+    n_excluded: int
+    teaches: bool
+
+
+_UNKNOWN = _Known()
 
 
 def _choose(
@@ -127,7 +166,7 @@ def _choose(
     query: Query,
     names: tuple[str, ...],
     secret: bytes,
-) -> dict[str, Any]:
+) -> _Chosen:
     """Return the ranking to show, and all that is known of how it came about."""
     if request.baseline is not None and config.mode != "apprentice":
         raise InvalidInput(f"`baseline` must be left out in mode {config.mode}.")
@@ -136,37 +175,20 @@ def _choose(
         best = tuple(places[str(name)] for name in live.learner.best(query))
         order, n_excluded = _without(best, request, names, live)
         ones = (1.0,) * min(config.k, len(names))
-        return {
-            "ranking": order,
-            "n_excluded": n_excluded,
-            "explored": False,
-            "p_marginal": 1.0,
-            "p_conditional": 1.0,
-            "chances": ones,
-            "least_chance": 1.0 if config.k >= len(names) else 0.0,
-            "teaches": False,
-        }
+        known = _Known(1.0, 1.0, ones, 1.0 if config.k >= len(names) else 0.0)
+        return _Chosen(order, False, None, *known, b"", None, n_excluded, False)
     impression = live.impression(query, round)
-    own, propensity, note = (
-        tuple(impression.ranking.tolist()),
-        impression.propensity,
-        impression.note,
-    )
-    made: dict[str, Any] = {
-        "explored": impression.explored,
-        "propensity": None if math.isnan(propensity) else propensity,
-        "note": (note if note.dtype is _NOTE_TYPE else note.astype(_NOTE_TYPE)).tobytes(),
-        "ranking": own,
-    }
+    own, note = tuple(impression.ranking.tolist()), impression.note
+    propensity = None if math.isnan(impression.propensity) else impression.propensity
+    noted = (note if note.dtype is _NOTE_TYPE else note.astype(_NOTE_TYPE)).tobytes()
+    explored = impression.explored
     if config.mode == "apprentice":
-        return made | _apprentice(live, request, impression, own, names, secret)
-    if request.exclude:
-        made["ranking"], made["n_excluded"] = _without(own, request, names, live)
-    if made["ranking"][: config.k] == own[: config.k]:
-        made.update(_chances(live, impression))
-    else:
-        made["teaches"] = False
-    return made
+        ranking, known, *rest = _apprentice(live, request, impression, own, names, secret)
+        return _Chosen(ranking, explored, propensity, *known, noted, *rest)
+    order, n_excluded = _without(own, request, names, live) if request.exclude else (own, 0)
+    teaches = order is own or order[: config.k] == own[: config.k]
+    known = _known(live, impression) if teaches else _UNKNOWN
+    return _Chosen(order, explored, propensity, *known, noted, None, n_excluded, teaches)
 
 
 def _apprentice(
@@ -176,7 +198,7 @@ def _apprentice(
     own: tuple[int, ...],
     names: tuple[str, ...],
     secret: bytes,
-) -> dict[str, Any]:
+) -> tuple[tuple[int, ...], _Known, tuple[int, ...] | None, int, bool]:
     """Show the caller's list, or in a share of rounds the apprentice's own.
 
     Where the own list is never shown, the apprentice learns from rounds in which the caller's has
@@ -189,31 +211,24 @@ def _apprentice(
     if share > 0.0 and _coin(live.name, impression.round, secret) < share:
         order, _ = _without(own, request, names, live)
         if order[:k] != own[:k]:
-            return {"ranking": order, "n_excluded": n_excluded, "teaches": False}
-        known = _chances(live, impression)
-        chances = known.pop("chances")
-        return {
-            "ranking": order,
-            "n_excluded": n_excluded,
-            "chances": None if chances is None else tuple(share * chance for chance in chances),
-            **{name: None if one is None else share * one for name, one in known.items()},
-        }
+            return order, _UNKNOWN, None, n_excluded, False
+        known = _known(live, impression)
+        chances, *others = known.chances, known.p_marginal, known.p_conditional, known.least_chance
+        marginal, conditional, least = [None if one is None else share * one for one in others]
+        scaled = None if chances is None else tuple(share * chance for chance in chances)
+        return order, _Known(marginal, conditional, scaled, least), None, n_excluded, True
     agree = share == 0.0 and set(baseline[:k]) == set(own[:k])
-    return {"ranking": baseline, "n_excluded": n_excluded, "own": own, "teaches": agree}
+    return baseline, _UNKNOWN, own, n_excluded, agree
 
 
-def _chances(live: LiveRanker, impression: Impression) -> dict[str, Any]:
-    chances = live.learner.chances(impression)
+def _known(live: LiveRanker, impression: Impression) -> _Known:
+    learner = live.learner
+    chances = learner.chances(impression)
     if chances is None:
         marginal = None if math.isnan(impression.propensity) else impression.propensity
-        return {"chances": None, "p_marginal": marginal, "p_conditional": marginal}
-    known = tuple(chances.tolist())
-    return {
-        "chances": known,
-        "least_chance": live.learner.least_chance(impression),
-        "p_marginal": known[-1],
-        "p_conditional": live.learner.chance_given_the_past(impression),
-    }
+        return _Known(marginal, marginal)
+    known, least = tuple(chances.tolist()), learner.least_chance(impression)
+    return _Known(known[-1], learner.chance_given_the_past(impression), known, least)
 
 
 def _baseline(request: RankRequest, names: tuple[str, ...]) -> tuple[int, ...]:

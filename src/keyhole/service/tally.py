@@ -213,10 +213,11 @@ class Tally(msgspec.Struct):
         return self.longest_delay / 1000.0
 
     def _item(self, name: str) -> ItemTally:
-        item = self.items.get(name)
-        if item is None:
+        try:
+            return self.items[name]
+        except KeyError:
             item = self.items[name] = ItemTally()
-        return item
+            return item
 
     def _point_of(self, round: int) -> Point:
         points = self.points

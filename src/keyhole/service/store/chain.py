@@ -20,7 +20,7 @@ def tip_of(event: Event | None) -> Tip:
     return Tip() if event is None else Tip(event.seq, event.link)
 
 
-def _what_is_wrong(tip: Tip, event: Event) -> str | None:
+def _what_is_wrong(tip: Tip | Event, event: Event) -> str | None:
     if event.seq != tip.seq + 1:
         return f"must have seq {tip.seq + 1}, got {event.seq}"
     if not event.link:
@@ -37,14 +37,15 @@ def follow(events: Iterable[Event], tip_before: Callable[[str], Tip]) -> dict[st
 
     New ones, which have no link yet, get theirs here: a log is hashed once on its way to the disk.
     """
-    tips: dict[str, Tip] = {}
+    last: dict[str, Event] = {}
     for event in events:
-        tip = tips[event.ranker] if event.ranker in tips else tip_before(event.ranker)
-        wrong = _what_is_wrong(tip, event)
+        ranker = event.ranker
+        before = last.get(ranker)
+        wrong = _what_is_wrong(tip_before(ranker) if before is None else before, event)
         if wrong:
-            raise Conflict(f"The next event of ranker {event.ranker!r} {wrong}.")
-        tips[event.ranker] = Tip(event.seq, event.link)
-    return tips
+            raise Conflict(f"The next event of ranker {ranker!r} {wrong}.")
+        last[ranker] = event
+    return {ranker: Tip(event.seq, event.link) for ranker, event in last.items()}
 
 
 def checked(events: Iterable[Event], tip: Tip | None = None) -> Iterator[Event]:
