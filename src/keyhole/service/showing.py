@@ -183,8 +183,10 @@ def _choose(
     noted = (note if note.dtype is _NOTE_TYPE else note.astype(_NOTE_TYPE)).tobytes()
     explored = impression.explored
     if config.mode == "apprentice":
-        ranking, known, *rest = _apprentice(live, request, impression, own, names, secret)
-        return _Chosen(ranking, explored, propensity, *known, noted, *rest)
+        ranking, known, learnt, n_excluded, teaches = _apprentice(
+            live, request, impression, own, names, secret
+        )
+        return _Chosen(ranking, explored, propensity, *known, noted, learnt, n_excluded, teaches)
     order, n_excluded = _without(own, request, names, live) if request.exclude else (own, 0)
     teaches = order is own or order[: config.k] == own[: config.k]
     known = _known(live, impression) if teaches else _UNKNOWN
