@@ -13,6 +13,7 @@ from typing import Any
 import apsw
 import msgspec
 import pytest
+import structlog
 from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
@@ -43,6 +44,13 @@ from tests.service.desks import answer, configure, engine_of, rank, state_of
 
 RANKERS = ("animals", "others")
 RANK = "/v1/rankers/animals/rank"
+
+
+@pytest.fixture(autouse=True)
+def usual_logs():
+    """Forget where logs go: a test of a command lets them go where that test ends."""
+    yield
+    structlog.reset_defaults()
 
 
 class Served(Asked):
