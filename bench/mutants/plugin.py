@@ -2,12 +2,16 @@
 
 ``MUTANTS_OUT`` names the file for ``{test: {outcome, seconds, reached}}``, ``MUTANTS_TESTS`` one
 with ``{test: seconds}``: these tests run in this order, each for at most that much processor
-time. Without it all tests run, for at most ``MUTANTS_LIMIT``, and the functions of the package that
-they call are noted.
+time, all of them for at most ``MUTANTS_WHOLE``. Without it all tests run, for at most
+``MUTANTS_LIMIT``, and the functions of the package that they call are noted.
+
+Limits are of processor time, so that a busy machine stops nothing. A test that waits for what never
+comes needs none: it is stopped when nothing has worked for ``IDLE`` seconds.
 """
 
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -20,6 +24,8 @@ from typing import Any
 import pytest
 
 TIMED_OUT = "timed out"
+IDLE = 90.0  # seconds in which a test and what it started hardly use the processor
+_HARDLY = 0.5  # seconds of the processor
 _LONGER = 40  # times the limit for what is marked to run interpreted
 _SOURCE = f"{Path.cwd() / 'src'}{os.sep}"
 
@@ -31,6 +37,8 @@ class Plugin:
         self._out, self._tests, self._limit = out, tests, limit
         self._found: dict[str, dict[str, Any]] = {}
         self._called: set[CodeType] = set()
+        self._running: str | None = None
+        threading.Thread(target=self._stop_what_waits, daemon=True).start()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         if self._tests is not None:
@@ -41,6 +49,7 @@ class Plugin:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         self._found[item.nodeid] = {"outcome": "passed"}
+        self._running = item.nodeid
         self._called.clear()
         began = time.process_time()
         limit = self._limit if self._tests is None else self._tests[item.nodeid]
@@ -57,9 +66,23 @@ class Plugin:
         finally:
             sys.settrace(None)
             signal.setitimer(signal.ITIMER_PROF, 0)
+            self._running = None
             entry = self._found[item.nodeid]
             entry["seconds"] = round(time.process_time() - began, 4)
             entry["reached"] = sorted(filter(None, map(_name, self._called)))
+
+    def _stop_what_waits(self) -> None:
+        """End the run, as one whose test timed out, when it has done nothing for so long."""
+        seen, since, test = 0.0, time.monotonic(), None
+        while True:
+            time.sleep(1.0)
+            used, now, running = sum(os.times()[:4]), time.monotonic(), self._running
+            if running is None or running != test or used > seen + _HARDLY:
+                seen, since, test = used, now, running
+            elif now - since > IDLE:
+                self._found[running]["outcome"] = TIMED_OUT
+                self._out.write_text(json.dumps(self._found))
+                os._exit(1)
 
     def _trace(self, frame: FrameType, *_: object) -> None:
         # Calls alone are traced, never lines: interpreted kernels would take too long.
@@ -88,4 +111,7 @@ def pytest_configure(config: pytest.Config) -> None:
     wanted = os.environ.get("MUTANTS_TESTS")
     tests = None if wanted is None else json.loads(Path(wanted).read_text())
     limit = float(os.environ.get("MUTANTS_LIMIT", "0"))
+    if "MUTANTS_WHOLE" in os.environ:  # compiled code hears no signal but one that ends it
+        _, most = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(os.environ["MUTANTS_WHOLE"]), most))
     config.pluginmanager.register(Plugin(Path(os.environ["MUTANTS_OUT"]), tests, limit))

@@ -27,9 +27,9 @@ def package_of(path: str) -> str:
 
 
 def all_mutants(source: Path) -> dict[str, list[Mutant]]:
-    """Return all mutants of the files below a folder, by package."""
+    """Return all mutants of the packages in a folder: what lies beside them is of tests."""
     found: dict[str, list[Mutant]] = {}
-    for file in sorted(source.rglob("*.py")):
+    for file in sorted(source.glob("*/**/*.py")):
         path = file.relative_to(source).as_posix()
         found.setdefault(package_of(path), []).extend(mutants_of(file.read_bytes(), path))
     return found

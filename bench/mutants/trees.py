@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -55,12 +56,13 @@ class Tree:
         limits: dict[str, float] | None = None,
         limit: float = 0.0,
         fresh: bool = False,
-        timeout: float | None = None,
+        whole: float | None = None,
     ) -> tuple[int, dict[str, Any]]:
         """Return the exit code, and how each test went.
 
-        With ``limits`` these tests alone run, up to the first that fails. ``fresh`` keeps what is
-        compiled out of the tree's cache, of which it has a copy.
+        With ``limits`` these tests alone run, up to the first that fails, all of them for at most
+        ``whole`` seconds of processor time. ``fresh`` keeps what is compiled out of the tree's
+        cache, of which it has a copy.
         """
         command = [sys.executable, "-m", "pytest", "-q", "-p", "bench.mutants.plugin"]
         command += ["-p", "no:cacheprovider"]
@@ -78,6 +80,8 @@ class Tree:
                 wanted.write_text(json.dumps(limits))
                 environment["MUTANTS_TESTS"] = str(wanted)
                 command += ["-x"]
+            if whole is not None:
+                environment["MUTANTS_WHOLE"] = str(math.ceil(whole))
             if interpreted:
                 environment["NUMBA_DISABLE_JIT"] = "1"
                 # The words that random numbers are made of wrap around; compiled, in silence.
@@ -94,7 +98,6 @@ class Tree:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=timeout,
                 check=False,
             )
             if ran.returncode == _USAGE:

@@ -1,7 +1,7 @@
 """One mutant against the tests that reach it."""
 
 import json
-import subprocess
+import signal
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from bench.mutants.trees import Tree
 KILLED, LATE, SURVIVED, UNREACHED = "killed", TIMED_OUT, "survived", "unreached"
 _FAILED = {"failed": KILLED, TIMED_OUT: LATE}
 _SLOWER, _SECONDS = 10, 5.0  # a test may take so many times its time, and so many seconds more
-_START = 60.0  # seconds until pytest has imported everything, on a busy machine
+_START = 60.0  # seconds until pytest has imported everything
 _COMPILING = 4.0  # seconds that a test waits for code that a mutant has made cold, on average
 IMPORTS, WHOLE_TURN = "the imports", "the whole turn"
 
@@ -114,16 +114,15 @@ def _run(tests: dict[str, float], tree: Tree, interpreted: bool, fresh: bool) ->
     limits = {test: _SLOWER * seconds + extra for test, seconds in tests.items()}
     files = sorted({file_of(test) for test in tests})
     # Compiled code hears no signal, so that its limit is that of the whole turn.
-    timeout = _START + sum(limits.values())
-    try:
-        code, found = tree.pytest(
-            files, interpreted=interpreted, limits=limits, fresh=fresh, timeout=timeout
-        )
-    except subprocess.TimeoutExpired:
-        return LATE, WHOLE_TURN
+    whole = _START + sum(limits.values())
+    code, found = tree.pytest(
+        files, interpreted=interpreted, limits=limits, fresh=fresh, whole=whole
+    )
     failed = [(test, seen["outcome"]) for test, seen in found.items() if seen["outcome"] in _FAILED]
     if failed:
         by, outcome = failed[0]
         return _FAILED[outcome], by
+    if code == -signal.SIGXCPU:
+        return LATE, WHOLE_TURN
     # Too much memory is an exit code of 1 as well, but no test has failed.
     return (SURVIVED, "") if code in (0, 1, 5) else (KILLED, IMPORTS)

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keyhole.cli.app import app
+from keyhole.cli.terminal import short_name
 from keyhole.errors import InvalidInput
 from keyhole.measures import MEASURES
 from keyhole.rankers import RANKERS
@@ -136,6 +137,18 @@ def test_the_title_of_a_long_path_fits(tmp_path, monkeypatch):
         run("play", "--world", path, "--threshold", 3, "--rounds", 50, "--out", tmp_path / "out")
     assert titles[0] == "DCG, 3 items, ratings.csv"
     assert titles[1] == f"DCG, 3 items, {'r' * 20}…{'s' * 15}.csv"
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("n_letters", [1, 39, 40, 41, 42, 90])
+def test_a_name_in_a_title_has_at_most_40_letters(n_letters):
+    name = "".join(chr(ord("a") + place % 26) for place in range(n_letters))
+    shown = short_name(name)
+    assert len(shown) == min(n_letters, 40)
+    first, cut, last = shown.partition("…")
+    assert bool(cut) == (n_letters > 40)
+    assert name.startswith(first)
+    assert name.endswith(last)
 
 
 @pytest.mark.interpreted

@@ -110,9 +110,22 @@ def test_an_answer_without_a_certificate_is_still_an_answer(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def write_game(folder, end="\n"):
+    for name, text in (("loss", "1,1\n0,1\n1, 1/3\n"), ("feedback", "no,yes\n,\n,\n")):
+        (folder / f"{name}.csv").write_bytes(text.replace("\n", end).encode())
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\n\n"])
+def test_lines_of_a_game_may_end_as_any_spreadsheet_ends_them(end, tmp_path):
+    files = ("--loss", tmp_path / "loss.csv", "--feedback", tmp_path / "feedback.csv")
+    write_game(tmp_path)
+    answer = answer_to(*files)
+    write_game(tmp_path, end)
+    assert answer_to(*files) == answer
+
+
 def test_a_game_of_ones_own(tmp_path):
-    (tmp_path / "loss.csv").write_text("1,1\n0,1\n1, 1/3\n")
-    (tmp_path / "feedback.csv").write_text("no,yes\n,\n,\n")
+    write_game(tmp_path)
     files = ("--loss", tmp_path / "loss.csv", "--feedback", tmp_path / "feedback.csv")
     answer = answer_to(*files, "--certificate", tmp_path / "proof.json")
     assert (answer["class"], answer["exact"], answer["measure"]) == ("global", True, None)

@@ -2,10 +2,13 @@
 
 import json
 import re
+import signal
+import sys
 import time
 
 import pytest
 
+from keyhole.__main__ import main
 from keyhole.cli import keys
 from keyhole.cli.endings import MEANINGS, ExitCode, VerdictIsNo, _ending_of, one_sentence
 from keyhole.errors import (
@@ -63,6 +66,23 @@ def test_an_interrupt_has_its_own_and_nothing_wrong_none(capfd):
         pass
     assert [int(code) for code in ExitCode] == [0, 1, 2, 3, 4, 130]
     assert list(MEANINGS) == list(ExitCode)
+
+
+def test_an_interrupt_before_there_is_anything_to_say_so_ends_as_any_other(monkeypatch, capsys):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keyhole.__main__._run", interrupted)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    heard = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # all that is left is to end
+    finally:
+        signal.signal(signal.SIGINT, heard)
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Interrupted; nothing was written.\n"
 
 
 @pytest.mark.parametrize(("error", "code"), [(StoreFailed, 3), (StoreFull, 3), (StoreDamaged, 2)])

@@ -296,6 +296,60 @@ def test_many_points_fill_the_width():
         assert ax.get_xlim() == ends
 
 
+@pytest.mark.parametrize(
+    ("x", "places"),
+    [
+        (range(100, 1001, 50), [100, 1000]),  # powers of ten, if there are two
+        (range(20, 501, 20), [20, 50, 100, 200, 500]),  # and else plain numbers
+    ],
+)
+def test_logarithms_are_named_from_the_first_point_to_the_last(x, places):
+    panel = Panel("", [points("a", list(x), [1.0] * len(x))], log_x=True)
+    ax = Figure().add_subplot()
+    draw_panel(ax, panel, REGRET, "", looks_in([panel]), {}, bars=False)
+    low, high = ax.get_xlim()
+    assert (low, high) == (x[0], x[-1])
+    assert [place for place in ax.get_xticks() if low <= place <= high] == places
+
+
+def test_regret_and_losses_are_drawn_from_0_and_gains_are_not():
+    panel = Panel("", [points("a", [1, 2, 3], [0.5, 0.55, 0.6])])
+    for axes, low in ((REGRET, 0.0), (score_axes(True), 0.0), (score_axes(False), 0.495)):
+        ax = Figure().add_subplot()
+        draw_panel(ax, panel, axes, "", looks_in([panel]), {}, bars=False)
+        assert ax.get_ylim() == pytest.approx((low, 0.605))
+
+
+def test_axes_are_plain_unless_they_are_asked_to_be_logarithmic():
+    many = points("a", LATE, [1.0 + each for each in range(100)])
+
+    class Result:
+        def drawing(self, _label=None):
+            return CurveDrawing({REGRET: many}, "DCG")
+
+    for asked in ({}, {"log_x": True}, {"log_y": True}, {"log_x": True, "log_y": True}):
+        ax = plot(Result(), ax=Figure().add_subplot(), **asked)
+        scales = [{True: "log", False: "linear"}[asked.get(name, False)] for name in
+                  ("log_x", "log_y")]  # fmt: skip
+        assert [ax.get_xscale(), ax.get_yscale()] == scales
+
+
+def legends_of(figure):
+    inside = [plot.get_legend() for plot in figure.axes if plot.get_legend()]
+    return [[text.get_text() for text in each.get_texts()] for each in (*inside, *figure.legends)]
+
+
+def test_a_legend_is_left_out_where_the_title_names_the_only_curve(tmp_path):
+    one, other = points("one", [1, 2], [1.0, 2.0]), points("other", [1, 2], [1.0, 2.0])
+    for title, curves, legend in (
+        ("what one earns", [one], []),
+        ("what is earned", [one], [["one"]]),
+        ("one and other", [one, other], [["one", "other"]]),
+    ):
+        figure = make_figure(tmp_path, title, [Panel("", curves)], REGRET, "DCG")
+        assert legends_of(figure) == legend
+
+
 def test_captions_say_what_errors_are_and_where_curves_begin():
     bare = points("a", LATE, [1.0] * 100)
     several = [falling(name, 1) for name in "abcd"]

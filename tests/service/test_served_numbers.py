@@ -211,16 +211,23 @@ def test_every_number_of_a_histogram():
     text = metrics.text().decode()
     label = 'operation="rank",status="201"'
     buckets = numbers_of(text, "keyhole_request_seconds_bucket")
-    for end in (0.001, 0.0025, 0.005, 0.5, 1.0, 10.0, math.inf):
-        written = "+Inf" if end == math.inf else str(end)
-        assert buckets[f'{{le="{written}",{label}}}'] == sum(each <= end for each in seconds)
+    # One millisecond to ten seconds, three ends to a power of ten.
+    ends = [step * 10.0**power / 1000.0 for power in range(4) for step in (1.0, 2.5, 5.0)]
+    ends += [10.0, math.inf]
+    rank = {
+        f'{{le="{"+Inf" if end == math.inf else end}",{label}}}': sum(s <= end for s in seconds)
+        for end in ends
+    }
+    assert {name: n for name, n in buckets.items() if label in name} == rank
     assert numbers_of(text, "keyhole_request_seconds_count")[f"{{{label}}}"] == 6.0
     total = numbers_of(text, "keyhole_request_seconds_sum")[f"{{{label}}}"]
     assert total == pytest.approx(sum(seconds))
     assert numbers_of(text, "keyhole_requests_total")['{operation="rank",status="404"}'] == 1.0
     commits = numbers_of(text, "keyhole_commit_events_bucket")
-    wanted = {"1.0": 1, "2.0": 2, "4.0": 3, "256.0": 3, "+Inf": 4}
-    assert {end: commits[f'{{le="{end}"}}'] for end in wanted} == wanted
+    n_events = {f'{{le="{float(2**n)}"}}': min(n + 1, 3) for n in range(9)}
+    assert commits == {**n_events, '{le="+Inf"}': 4.0}
+    durations = numbers_of(text, "keyhole_commit_seconds_bucket")
+    assert list(durations) == [f'{{le="{"+Inf" if end == math.inf else end}"}}' for end in ends]
     assert numbers_of(text, "keyhole_commit_events_sum") == {"": 306.0}
     assert numbers_of(text, "keyhole_commit_seconds_sum") == {"": pytest.approx(11.012)}
     assert numbers_of(text, "keyhole_commit_seconds_count") == {"": 4.0}

@@ -267,6 +267,7 @@ def project(tmp_path):
         (root / plugin / file.name).write_text(file.read_text())
     (root / "bench/__init__.py").touch()
     (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = '--doctest-modules'")
+    (root / "src/conftest.py").write_text("LIMIT = 1\n")  # of tests, which nobody mutates
     (root / "src/fake/__init__.py").touch()
     (root / "src/fake/one.py").write_text(
         dedent("""
@@ -335,6 +336,45 @@ def test_a_wrong_sum_is_killed_and_what_is_equal_survives(project, capsys):
 def test_what_never_ends_is_timed_out(project):
     found, _ = outcomes(project, "--only", "fake/one.py:13")
     assert found["n = n - 1  ->  n = n + 1"] == "timed out"
+
+
+def test_what_waits_for_ever_is_timed_out(project):
+    """It uses no processor time, so that no limit of that would end it."""
+    plugin = project / "bench/mutants/plugin.py"
+    patient = plugin.read_text()
+    assert patient.count("IDLE = 90.0") == 1
+    plugin.write_text(patient.replace("IDLE = 90.0", "IDLE = 2.0"))
+    (project / "src/fake/one.py").write_text(
+        "def leave(gate, n_left):\n    if not n_left:\n        gate.set()\n    gate.wait()\n"
+    )
+    (project / "tests/unit/test_one.py").write_text(
+        "import threading\nfrom fake.one import leave\n\n"
+        "def test_leave():\n    leave(threading.Event(), 0)\n"
+    )
+    found, _ = outcomes(project, "--only", "fake/one.py:2")
+    assert found == {"if not n_left:  ->  if (n_left):": "timed out"}
+    verdict = json.loads((project / ".cache/mutants/verdicts.jsonl").read_text())
+    assert verdict["by"] == "tests/unit/test_one.py::test_leave"
+
+
+def test_what_hears_no_signal_is_timed_out_by_processor_time(project, monkeypatch):
+    monkeypatch.setattr("bench.mutants.trial._START", 2.0)
+    monkeypatch.setattr("bench.mutants.trial._SECONDS", 0.1)
+    (project / "tests/unit/test_one.py").write_text(
+        dedent("""
+            import signal
+            from fake.one import count_down
+
+            def test_count_down():
+                signal.signal(signal.SIGPROF, signal.SIG_IGN)
+                count_down(3)
+        """)
+    )
+    found, _ = outcomes(project, "--only", "fake/one.py:13")
+    assert found["n = n - 1  ->  n = n + 1"] == "timed out"
+    lines = (project / ".cache/mutants/verdicts.jsonl").read_text().splitlines()
+    late = [json.loads(line) for line in lines if '"timed out"' in line]
+    assert {verdict["by"] for verdict in late} == {"the whole turn"}
 
 
 def test_a_test_that_fails_without_the_mutant_tells_nothing(project):

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from keyhole.errors import InvalidInput
+from keyhole.limits import VARIABLE
 from keyhole.offline import betting, bootstrap, clopper_pearson, empirical_bernstein, student_t
 
 
@@ -38,6 +39,18 @@ def test_bootstrap_against_the_limit(n_rows, binary):
     tolerance = error * (noise + 1 / math.sqrt(n_rows)) + binary / n_rows
     found = bootstrap(x, 0.9, n_resamples=n_resamples)
     assert abs(found - normal) < tolerance, f"{found} is not {normal} within {tolerance}"
+
+
+@pytest.mark.parametrize("n_values", [2, 40, 300])
+def test_a_bootstrap_needs_what_it_draws_at_once(n_values, monkeypatch):
+    """Eight bytes for each resample of each value, or of a hundred where there are more."""
+    x = np.linspace(0.0, 1.0, n_values)
+    needed = 8 * 500 * min(n_values, 100)
+    monkeypatch.setenv(VARIABLE, str(needed))
+    assert 0.0 <= bootstrap(x, n_resamples=500) <= 0.5
+    monkeypatch.setenv(VARIABLE, str(needed - 1))
+    with pytest.raises(InvalidInput, match="`n_resamples`=500"):
+        bootstrap(x, n_resamples=500)
 
 
 def test_betting_rules_out_exactly_what_makes_the_gambler_rich():
