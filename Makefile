@@ -6,7 +6,7 @@ VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 ECOSYSTEM_VENV ?= .venv-ecosystem
 
-.PHONY: help run play test quick check format bench test-ecosystem battery kills cachecases servicekills powercuts schemathesis screenshots numbers mutants fuzz docs tutorials wheel sbom lock clean
+.PHONY: help run play test quick check format bench test-ecosystem battery kills cachecases servicekills powercuts schemathesis hostile screenshots numbers mutants fuzz docs tutorials wheel sbom lock clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -90,6 +90,9 @@ powercuts: $(VENV)/installed ## Ten thousand power cuts under the service's log 
 
 schemathesis: $(VENV)/installed ## Ten thousand generated requests to the service (minutes); SCHEMATHESIS=1000
 	$(BIN)/python -m bench.api_cases $(or $(SCHEMATHESIS),13000)
+
+hostile: $(VENV)/installed ## Twenty thousand hostile requests to the service (minutes); HOSTILE="--cases 2000 --seed 7"
+	$(BIN)/python -m bench.hostile $(HOSTILE)
 
 screenshots: $(VENV)/installed ## The dashboard as the docs show it (needs Chromium)
 	$(BIN)/python -m bench.screenshots --out docs/images

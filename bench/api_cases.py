@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode, checks
 
+from keyhole.service.api.openapi import document
 from keyhole.service.desk import Desk
 from keyhole.service.http.app import build
-from keyhole.service.http.openapi import document
 from keyhole.service.keys import new_key
 from keyhole.service.settings import Settings
 from keyhole.service.store.memory import MemoryStore
@@ -68,7 +68,8 @@ class Target:
         self.loop = asyncio.new_event_loop()
         self.desk = Desk(MemoryStore())
         self.app = build(self.desk, Settings())
-        self.loop.run_until_complete(self.app.start())
+        self.running = self.app.router.lifespan_context(self.app)
+        self.loop.run_until_complete(self.running.__aenter__())
         self.key, kept = new_key(["admin"], ["*"])  # one of the requests creates keys, and locks
         self.desk.store.add_key(kept)
         self.statuses: Counter[tuple[str, int]] = Counter()
@@ -80,7 +81,7 @@ class Target:
                 self.send("POST", path, json={"event_id": event}).raise_for_status()
 
     def close(self):
-        self.loop.run_until_complete(self.app.stop())
+        self.loop.run_until_complete(self.running.__aexit__(None, None, None))
         self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
 

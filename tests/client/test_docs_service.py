@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 from bench.site.pages import keys_of, steps_of
-from keyhole.service.http.metrics import Metrics
-from keyhole.service.http.table import OPERATIONS
+from keyhole.service.api.table import OPERATIONS
+from keyhole.service.metrics import Metrics
 from keyhole.service.settings import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -16,9 +16,9 @@ from starlette.routing import Route
 
 from keyhole.cli.app import COMMANDS, app
 from keyhole.data import read_bandit
+from keyhole.service.api.openapi import document
+from keyhole.service.api.table import OPERATIONS
 from keyhole.service.dashboard import routes
-from keyhole.service.http.openapi import document
-from keyhole.service.http.table import OPERATIONS
 from tests.outputs.commands import of_commands
 from tests.outputs.drawn import of_sessions
 from tests.outputs.leaves import Output, leaves

@@ -21,14 +21,15 @@ class Asked:
         self.loop = asyncio.new_event_loop()
         self.desk = Desk(MemoryStore())
         self.app = build(self.desk, Settings(**settings))
-        self.loop.run_until_complete(self.app.start())
+        self.running = self.app.router.lifespan_context(self.app)
+        self.loop.run_until_complete(self.running.__aenter__())
         self.headers = {}
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.loop.run_until_complete(self.app.stop())
+        self.loop.run_until_complete(self.running.__aexit__(None, None, None))
         self.loop.run_until_complete(self.loop.shutdown_default_executor())
         self.loop.close()
 

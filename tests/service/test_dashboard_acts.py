@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 
 import httpx
 import pytest
+from starlette.applications import Starlette
 
 from keyhole.service.commands import FeedbackRequest, GiveFeedback, Rank, RankRequest, Reset
+from keyhole.service.dashboard import routes
 from keyhole.service.dashboard.dates import days_of, rounds_of, seqs_of
 from keyhole.service.desk import Desk
 from keyhole.service.events import body_of
-from keyhole.service.http.pages import dashboard
 from keyhole.service.settings import Settings
 from tests.service.asking import ANIMALS, Asked
 from tests.service.desks import configure, engine_of
@@ -181,7 +182,7 @@ def test_days_are_a_part_of_the_log_and_of_its_rounds(since, until, rounds):
 
 def dashboard_of(engine):
     """Return what gets pages of a dashboard over the log of an engine."""
-    app = dashboard(Desk(engine.store), Settings())
+    app = Starlette(routes=routes(Desk(engine.store), Settings()))
 
     async def get(path):
         transport = httpx.ASGITransport(app)

@@ -95,6 +95,13 @@ def test_ids_may_hold_whatever_a_path_can_escape(service):
     shown = service.rank(event_id="a/b?c%20#d").json()
     assert shown["event_id"] == "a/b?c%20#d"
     assert service.feedback("a%2Fb%3Fc%2520%23d").status_code == 201
+    service.rank(event_id="a/feedback")
+    for escaped in ("a%2Ffeedback", "a%2ffeedback"):
+        page = service.ask("GET", f"/v1/rankers/animals/events/{escaped}")
+        assert page.json()["event_id"] == "a/feedback"
+    problem(service.ask("GET", "/v1/rankers/animals/events/a%00feedback"), 404, "not-found")
+    problem(service.ask("GET", "/v1/rankers%2Fanimals"), 404, "not-found")
+    problem(service.ask("GET", "/v1/rankers/animals%2Fstate"), 404, "not-found")
 
 
 def test_a_deferred_list_is_activated(service):

@@ -6,10 +6,10 @@ import re
 import pytest
 
 from bench.api_cases import Target, attack
+from keyhole.service.api.openapi import document, statuses
+from keyhole.service.api.table import OPERATIONS
 from keyhole.service.commands import RankerRequest
-from keyhole.service.http.openapi import document, statuses
 from keyhole.service.http.problems import TABLE
-from keyhole.service.http.table import OPERATIONS
 
 PROMISED = [
     "GET /v1/rankers", "PUT /v1/rankers/{ranker}", "GET /v1/rankers/{ranker}",

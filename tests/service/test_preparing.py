@@ -70,13 +70,12 @@ def serve(scenario, store=None):
         settings = Settings()
         open_desk = opener(settings, store or MemoryStore(), preparer)
         app = build_later(open_desk, settings, preparer)
-        await app.start()
         transport = httpx.ASGITransport(app)
-        try:
-            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
-                await scenario(http)
-        finally:
-            await app.stop()
+        async with (
+            app.router.lifespan_context(app),
+            httpx.AsyncClient(transport=transport, base_url="http://localhost") as http,
+        ):
+            await scenario(http)
 
     with capture_logs() as logs:
         asyncio.run(go())

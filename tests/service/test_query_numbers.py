@@ -9,7 +9,7 @@ from keyhole.service.commands import Document, Expire
 from keyhole.service.dashboard.index_page import index_page
 from keyhole.service.dashboard.ranker_page import ranker_page
 from keyhole.service.events import body_of
-from keyhole.service.http.metrics import Metrics
+from keyhole.service.metrics import Metrics
 from keyhole.service.preparation import Preparation
 from keyhole.service.summary import event_page, summary
 from tests.service.desks import answer, engine_of, rank

@@ -13,7 +13,7 @@ from keyhole.service.commands import Expire
 from keyhole.service.dashboard.evaluate_page import result_page, whisker
 from keyhole.service.dashboard.numbers import count, interval, signed, value
 from keyhole.service.events import body_of
-from keyhole.service.http.metrics import Metrics
+from keyhole.service.metrics import Metrics
 from tests.service.asking import NDJSON, Asked
 from tests.service.games import log_of
 from tests.service.judging import judgement_of

@@ -8,10 +8,10 @@ from schemathesis.core.failures import FailureGroup
 
 from bench import api_cases
 from bench.api_cases import Target, attack, is_busy
+from keyhole.service.api import evaluations
+from keyhole.service.api.openapi import document
 from keyhole.service.errors import StoreError
 from keyhole.service.evaluations import evaluate
-from keyhole.service.http import evaluations
-from keyhole.service.http.openapi import document
 
 pytestmark = pytest.mark.interpreted
 

@@ -23,6 +23,10 @@ class StaleVersion(KeyholeError):
     """A change of a ranker that has changed since it was read."""
 
 
+class LastKey(KeyholeError):
+    """The removal of the only key of a service that strangers can reach."""
+
+
 class NotLearnable(KeyholeError):
     """A measure that the feedback cannot teach.
 

@@ -41,6 +41,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether to let everybody in who reaches the port, as long as there is no key."""
     max_body_bytes: Annotated[int, Meta(ge=1_024, le=2**30)] = 8 * 2**20
     """The size of the largest body."""
+    max_pending_bytes: Annotated[int, Meta(ge=1_024, le=2**36)] = 64 * 2**20
+    """Bytes of the bodies of all requests that are not answered yet; more are to come again."""
     request_seconds: Seconds = 30.0
     """How long a request may take to arrive, its head and its body together."""
     shutdown_seconds: Seconds = 20.0
@@ -66,6 +68,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def is_loopback(self) -> bool:
         """Whether only this machine can reach the service."""
         return self.host in LOOPBACK or self.host.startswith("127.")
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether strangers could reach the service, and must not come in without a key."""
+        return not (self.is_loopback or self.insecure)
 
 
 NAMES = Settings.__struct_fields__

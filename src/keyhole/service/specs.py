@@ -29,6 +29,9 @@ _MAY_CHANGE = (
     "accept_linear_regret",
 )
 _ENOUGH_GRADES = 2
+_DEEPEST = 8
+_MOST_VALUES = 10_000
+_LONGEST_TEXT = 1_000
 
 
 def config_of(request: RankerRequest, name: str, secret: bytes) -> Config:
@@ -176,3 +179,30 @@ def _seed_of(request: RankerRequest, name: str, secret: bytes) -> int:
         return request.seed
     digest = hmac.digest(secret, b"seed of " + name.encode(), hashlib.sha256)
     return int.from_bytes(digest[:7], "little")
+
+
+def check_settings(settings: dict[str, Any]) -> None:
+    """Raise unless settings are a few plain values: they are shown in sentences and pages."""
+    waiting: list[tuple[Any, int]] = [(settings, 0)]
+    for count, (value, depth) in enumerate(_walk(waiting)):
+        if depth > _DEEPEST or count > _MOST_VALUES:
+            raise InvalidInput(
+                f"`settings` must hold at most {_MOST_VALUES} values, nested {_DEEPEST} deep, got "
+                "more."
+            )
+        if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+            raise InvalidInput(
+                f"`settings` must hold texts of at most {_LONGEST_TEXT} characters, got "
+                f"{len(value)}."
+            )
+
+
+def _walk(waiting: list[tuple[Any, int]]) -> Any:
+    """Yield every value and how deep it lies."""
+    while waiting:
+        value, depth = waiting.pop()
+        yield value, depth
+        if isinstance(value, dict):
+            waiting += [(part, depth + 1) for pair in value.items() for part in pair]
+        elif isinstance(value, list):
+            waiting += [(part, depth + 1) for part in value]

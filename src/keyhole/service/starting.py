@@ -18,7 +18,7 @@ from keyhole.service.store.base import Store
 
 def check_lock(settings: Settings, store: Store) -> None:
     """Raise where strangers could reach a service that asks for no key."""
-    if not (settings.is_loopback or settings.insecure or store.keys()):
+    if settings.needs_key and not store.keys():
         raise InvalidInput(
             f"To listen at {settings.host}, where others can reach it, the service must have a "
             f"key: keyhole keys create --db {settings.db} --scope admin --ranker '*' makes one, "

@@ -6,11 +6,11 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from keyhole.service.dashboard.acts import ActingDashboard
-from keyhole.service.dashboard.pages import documentation, error_html, error_page
+from keyhole.service.dashboard.pages import documentation, error_html, error_page, login_html
 from keyhole.service.dashboard.views import Settings
 from keyhole.service.desk import Desk
 
-__all__ = ["error_html", "error_page", "routes"]
+__all__ = ["error_html", "error_page", "login_html", "routes"]
 
 STATIC = Path(__file__).parent / "static"
 

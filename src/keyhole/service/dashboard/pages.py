@@ -101,6 +101,11 @@ async def documentation(request: Request) -> Response:
     return Response(path.read_text("utf-8"), media_type="text/plain; charset=utf-8")
 
 
+def login_html(where: str, wrong: str = "") -> bytes:
+    """Return the form for a key; ``where`` is the page that it leads to."""
+    return _templates.get_template("login.html").render(where=where, wrong=wrong).encode()
+
+
 def with_query(path: str, **parameters: Any) -> str:
     """Return an address with the parameters that are there."""
     given = {name: value for name, value in parameters.items() if value is not None}

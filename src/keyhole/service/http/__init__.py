@@ -1,1 +1,1 @@
-"""HTTP: one table of operations, from which routing, access, metrics and OpenAPI follow."""
+"""The HTTP stack: connections, the way of a request, pages around the dashboard."""

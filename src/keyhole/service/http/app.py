@@ -1,58 +1,93 @@
-"""The application: built of a desk, or of what will open one while requests already come."""
+"""The application: one Starlette, with the table of operations and the pages behind one door."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from urllib.parse import unquote
 
+from starlette.applications import Starlette
+from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from keyhole.errors import KeyholeError
+from keyhole.service.api.openapi import document
+from keyhole.service.api.operations import Operation
+from keyhole.service.api.table import OPERATIONS
 from keyhole.service.desk import Desk
-from keyhole.service.http.gate import Gate
-from keyhole.service.http.openapi import document
+from keyhole.service.http.door import NO_SLASH, Door
+from keyhole.service.http.endpoint import Endpoint
+from keyhole.service.http.pages import Pages, page_refused
+from keyhole.service.http.problems import of_starlette, response_to
 from keyhole.service.http.service import Service
-from keyhole.service.http.wire import Receive, Scope, Send
 from keyhole.service.preparing import Preparer
 from keyhole.service.settings import Settings
 
 
-class Application:
-    """An ASGI application; it opens its desk as it starts, and closes it as it ends."""
+class Application(Starlette):
+    """Opens its desk as it starts, answers meanwhile, and closes it as it ends."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
-        self.gate = Gate(service)
-        self._starting: asyncio.Task[None] | None = None
+        super().__init__(
+            routes=_routes(service),
+            middleware=[Middleware(Door, service)],
+            exception_handlers={KeyholeError: _refused, HTTPException: _refused},
+            lifespan=_lifespan,
+        )
+        self.router.redirect_slashes = False
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what a server hands on."""
-        if scope["type"] == "http":
-            await self.gate(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._live(receive, send)
-        else:  # there are no web sockets
-            await send({"type": "websocket.close", "code": 1000})
 
-    async def _live(self, receive: Receive, send: Send) -> None:
-        """Begin to open the desk, answer from then on, and close it in the end."""
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.startup":
-                await self.start()
-                await send({"type": "lifespan.startup.complete"})
-            else:
-                await self.stop()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
+@asynccontextmanager
+async def _lifespan(app: Application) -> AsyncIterator[None]:
+    """Begin to open the desk; where it is there already, requests are answered at once."""
+    starting = asyncio.create_task(app.service.start())
+    if app.service.is_ready:
+        await starting
+    try:
+        yield
+    finally:
+        app.service.preparer.halt()
+        await starting
+        await app.service.stop()
 
-    async def start(self) -> None:
-        """Begin to open the desk; where it is there already, requests are answered at once."""
-        self._starting = asyncio.create_task(self.service.start())
-        if self.service.is_ready:
-            await self._starting
 
-    async def stop(self) -> None:
-        """Close the desk."""
-        self.service.preparer.halt()
-        if self._starting is not None:
-            await self._starting
-        await self.service.stop()
+def _routes(service: Service) -> list[BaseRoute]:
+    """Return a route for every path of the table, in its order, and the pages for all others.
+
+    A route whose methods it does not know hands all of them on: an endpoint says which it has.
+    """
+    paths: dict[str, dict[str, Operation]] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method] = operation
+    pages = Pages(service)
+    return [
+        *(
+            Route(path.replace("{event}", "{event:id}"), Endpoint(service, of))
+            for path, of in paths.items()
+        ),
+        *pages.routes,
+        Mount("", pages),
+    ]
+
+
+class _Id(StringConvertor):
+    """A part of a path that may hold an escaped slash, which the door has put by."""
+
+    def convert(self, value: str) -> str:
+        return value.replace(unquote(NO_SLASH), "/")
+
+
+register_url_convertor("id", _Id())
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """Answer a request that is refused: pages to people, problems to everybody else."""
+    told = of_starlette(error) if isinstance(error, HTTPException) else error
+    return page_refused(request, told) or response_to(told, request.scope)
 
 
 def build(desk: Desk, settings: Settings | None = None) -> Application:

@@ -1,44 +1,29 @@
-"""The pages around the dashboard: logging in, headers that keep them safe, forms that are ours."""
+"""The pages around the dashboard: logging in, who sees which, forms that are ours."""
 
-import asyncio
 import hmac
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route, Router
+from starlette.types import Message, Receive, Scope, Send
 
-from keyhole.errors import KeyholeError
-from keyhole.service.dashboard import error_html, routes
-from keyhole.service.desk import Desk
-from keyhole.service.http.call import Call, Gone
-from keyhole.service.http.doors import (
-    SAFE_METHODS,
-    access_by_header,
-    access_by_session,
-    access_without_keys,
-    check_access,
-    check_origin,
-)
+from keyhole.service.dashboard import error_html, login_html, routes
+from keyhole.service.http.access import SAFE_METHODS, access_of, check_access, check_origin
 from keyhole.service.http.problems import (
-    Busy,
+    NO_PATH,
     Forbidden,
     Malformed,
     NoSuchPath,
     NotReady,
     Unauthorized,
-    WrongMethod,
-    answer_to,
     problem_of,
-    row_of,
+    request_id,
 )
-from keyhole.service.http.wire import Answer, Headers, Message, Receive, Send, send_answer
+from keyhole.service.http.request import body_of
+from keyhole.service.http.streams import stream_by
 from keyhole.service.keys import Access
-from keyhole.service.logs import logger
-from keyhole.service.settings import Settings
 
 if TYPE_CHECKING:
     from keyhole.service.http.service import Service
@@ -46,17 +31,7 @@ if TYPE_CHECKING:
 LOGIN, LOGOUT = "/login", "/logout"
 _MOST_FIELDS = 1_000
 _FORM = (b"application/x-www-form-urlencoded",)
-_HTML: Headers = ((b"content-type", b"text/html; charset=utf-8"), (b"cache-control", b"no-store"))
-SECURITY: Headers = (
-    (
-        b"content-security-policy",
-        b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-)
+_NOT_KEPT = {"cache-control": "no-store"}
 
 
 class Pages:
@@ -64,181 +39,87 @@ class Pages:
 
     def __init__(self, service: "Service") -> None:
         self._service = service
-        self._app: Starlette | None = None
+        self._dashboard: Router | None = None
+        self.routes = [
+            Route(LOGIN, self.log_in, methods=["GET", "POST"]),
+            Route(LOGOUT, self.log_out, methods=["POST"]),
+        ]
 
-    async def answer(self, call: Call, send: Send) -> int:
-        """Answer a request for a page, and return the status."""
-        told = _Listener(send)
-        try:
-            answer = await self._own_page(call)
-            if answer is None:
-                await self._dashboard(call, told)
-                return told.status
-        except Gone:
-            raise
-        except Exception as error:
-            if row_of(error).status == 500:
-                logger().error("A page failed.", request=call.request_id, exc_info=error)
-            if told.status:  # Starlette has answered, and says so by raising
-                return told.status
-            answer = refusal(error, call.headers.get(b"accept", b""), call.scope["path"])
-        more = (*SECURITY, (b"x-request-id", call.request_id.encode()))
-        await send_answer(told, call.receive, answer._replace(headers=answer.headers + more))
-        return told.status
-
-    async def _own_page(self, call: Call) -> Answer | None:
-        """Answer what is not the dashboard's."""
-        path, method = call.scope["path"], call.scope["method"]
-        if not self._service.is_ready:
-            raise NotReady(self._service.why_not_ready)
-        if path == LOGIN and method in ("GET", "HEAD"):
-            return Answer(200, _login_form(self._next(call)), _HTML)
-        if path == LOGIN and method == "POST":
-            return await self._log_in(call)
-        if path == LOGOUT and method == "POST":
-            check_origin(method, call.headers)
-            return _redirect(LOGIN, self._service.sessions.end())
-        return None
-
-    async def _log_in(self, call: Call) -> Answer:
-        check_origin("POST", call.headers)
-        form = _fields(await call.body(_FORM))
+    async def log_in(self, request: Request) -> Response:
+        """Show a form for a key, or take one."""
+        self._check_ready()
+        if request.method != "POST":
+            where = _local(_fields(request.scope["query_string"]).get("next", ["/"])[0])
+            return HTMLResponse(login_html(where), headers=_NOT_KEPT)
+        check_origin("POST", request.scope["state"]["fields"])
+        form = _fields(await body_of(request, self._service.settings.max_body_bytes, _FORM))
         where = _local(form.get("next", ["/"])[0])
         access = self._service.keyring.access(form.get("key", [""])[0].strip())
         if access is None or access.prefix is None:
-            return Answer(401, _login_form(where, "This key is not known."), _HTML)
+            return HTMLResponse(login_html(where, "This key is not known."), 401, _NOT_KEPT)
         return _redirect(where, self._service.sessions.cookie(access.prefix))
 
-    async def _dashboard(self, call: Call, send: Send) -> None:
+    async def log_out(self, request: Request) -> Response:
+        """Forget a login."""
+        self._check_ready()
+        check_origin("POST", request.scope["state"]["fields"])
+        return _redirect(LOGIN, self._service.sessions.end())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand a request to the dashboard: with what may be seen, and the token of its forms."""
-        service, scope = self._service, call.scope
-        if self._app is None:
-            self._app = dashboard(service.desk, service.settings)
-        csrf = service.sessions.csrf(call.headers)
-        receive = call.receive
-        if not scope["path"].startswith("/static/"):
-            access = self._access(call)
-            check_access(access, "read", _ranker_of(scope["path"], access), needs_all=False)
-            scope.setdefault("state", {}).update(access=access, csrf=csrf)
+        service, path, state = self._service, scope["path"], scope["state"]
+        if path.startswith("/v1/"):
+            raise NoSuchPath(NO_PATH)
+        self._check_ready()
+        if self._dashboard is None:
+            self._dashboard = Router(routes(service.desk, service.settings), redirect_slashes=False)
+        state["csrf"] = csrf = service.sessions.csrf(state["fields"])
+        if not path.startswith("/static/"):
+            access = access_of(service, scope, by_session=True)
+            if access is None:
+                raise Unauthorized("To see this page, log in with a key.")
+            check_access(access, "read", _ranker_of(path, access), needs_all=False)
+            state["access"] = access
         if scope["method"] not in SAFE_METHODS:
-            receive = await _checked_form(call, csrf)
-        is_stream = scope["path"].endswith("/stream")
-        if is_stream and service.n_streams >= service.settings.max_streams:
-            raise Busy(f"At most {service.settings.max_streams} streams may be open at once.")
-        service.n_streams += is_stream
-        service.metrics.in_flight -= is_stream  # what never ends is not being answered now
-        try:
-            receive = _until_stopped(receive, service.stopping)
-            await self._app(scope, receive, _with_headers(send, call.request_id))
-        finally:
-            service.n_streams -= is_stream
-            service.metrics.in_flight += is_stream
+            receive = await self._checked_form(Request(scope, receive), csrf)
+        if path.endswith("/stream"):
+            await stream_by(self._dashboard, service, scope, receive, send)
+        else:
+            await self._dashboard(scope, receive, send)
 
-    def _access(self, call: Call) -> Access:
-        service, headers = self._service, call.headers
-        if service.keyring.is_empty:
-            return access_without_keys(service.settings, call.scope["method"], headers)
-        access = access_by_header(service.keyring, headers)
-        access = access or access_by_session(service.keyring, service.sessions, headers)
-        if access is None:
-            raise Unauthorized("To see this page, log in with a key.")
-        return access
+    def _check_ready(self) -> None:
+        if not self._service.is_ready:
+            raise NotReady(self._service.why_not_ready)
 
-    @staticmethod
-    def _next(call: Call) -> str:
-        query = _fields(call.scope["query_string"])
-        return _local(query.get("next", ["/"])[0])
+    async def _checked_form(self, request: Request, csrf: str) -> Receive:
+        """Return the body of a form once more, if it is one that this session was given."""
+        fields = request.scope["state"]["fields"]
+        check_origin(request.method, fields)
+        most = self._service.settings.max_body_bytes
+        body = await body_of(request, most, (*_FORM, b"application/json"))
+        token = fields.get(b"x-csrf-token")
+        if token is None:
+            token = _fields(body).get("csrf", [""])[0].encode("utf-8", "replace")
+        if not hmac.compare_digest(token, csrf.encode()):
+            raise Forbidden("A form must come with the token of its page: load the page again.")
 
+        async def receive() -> Message:
+            return {"type": "http.request", "body": body, "more_body": False}
 
-def dashboard(desk: Desk, settings: Settings) -> Starlette:
-    """Return the dashboard of a desk."""
-    return Starlette(routes=routes(desk, settings), exception_handlers=_HANDLERS)
+        return receive
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    """Answer what the dashboard does not answer itself."""
-    if isinstance(error, HTTPException):
-        kind = WrongMethod if error.status_code == 405 else NoSuchPath
-        error = kind("There is no such page.")
-    accept = request.headers.get("accept", "").encode("latin-1")
-    answer = refusal(error, accept, request.url.path)
-    return Response(
-        answer.body,
-        answer.status,
-        {name.decode(): value.decode("latin-1") for name, value in answer.headers},
-    )
-
-
-_HANDLERS: dict[Any, Any] = {HTTPException: _refused, KeyholeError: _refused, Exception: _refused}
-
-
-def refusal(error: Exception, accept: bytes, path: str) -> Answer:
-    """Return what is said of a page that cannot be shown: a page to people, or a problem."""
-    answer = answer_to(error)
-    if b"text/html" not in accept:
-        return answer
+def page_refused(request: Request, error: Exception) -> Response | None:
+    """Return what people are told of a page that they cannot see; None where no page was asked."""
+    scope = request.scope
+    wants_page = b"text/html" in scope["state"]["fields"].get(b"accept", b"")
+    if not wants_page or scope["state"]["operation"] != "page":
+        return None
     if isinstance(error, Unauthorized):
-        return _redirect(f"{LOGIN}?next={quote(path)}")
-    told = problem_of(error)
+        return _redirect(f"{LOGIN}?next={quote(scope['path'])}")
+    told = problem_of(error, request_id(scope))
     page = error_html(told.status, told.title, told.detail, is_passing=told.status == 503)
-    return Answer(told.status, page, _HTML)
-
-
-class _Listener:
-    """Sends on, and remembers the status."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.status = 0
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-        await self._send(message)
-
-
-def _until_stopped(receive: Receive, stopping: asyncio.Event) -> Receive:
-    """Return what receives until the service stops: then whoever listens to a stream has left."""
-
-    async def receive_or_stop() -> Message:
-        message = asyncio.ensure_future(receive())
-        stopped = asyncio.ensure_future(stopping.wait())
-        try:
-            await asyncio.wait((message, stopped), return_when=asyncio.FIRST_COMPLETED)
-            return message.result() if message.done() else {"type": "http.disconnect"}
-        finally:
-            message.cancel()
-            stopped.cancel()
-
-    return receive_or_stop
-
-
-def _with_headers(send: Send, request_id: str) -> Send:
-    """Return what sends pages with the headers that keep them safe."""
-    more = [*SECURITY, (b"x-request-id", request_id.encode())]
-
-    async def safely(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), *more]
-        await send(message)
-
-    return safely
-
-
-async def _checked_form(call: Call, csrf: str) -> Receive:
-    """Return the body of a form once more, if it is one that this session was given."""
-    check_origin(call.scope["method"], call.headers)
-    body = await call.body((*_FORM, b"application/json"))
-    given = call.header(b"x-csrf-token")
-    if given is None:
-        given = _fields(body).get("csrf", [""])[0]
-    if not hmac.compare_digest(given.encode("utf-8", "replace"), csrf.encode()):
-        raise Forbidden("A form must come with the token of its page: load the page again.")
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive
+    return HTMLResponse(page, told.status, _NOT_KEPT)
 
 
 def _fields(text: bytes) -> dict[str, list[str]]:
@@ -264,25 +145,8 @@ def _local(where: str) -> str:
     return where if is_local and where.isascii() else "/"
 
 
-def _redirect(where: str, cookie: str | None = None) -> Answer:
-    headers: Headers = ((b"location", where.encode("ascii")), (b"cache-control", b"no-store"))
+def _redirect(where: str, cookie: str | None = None) -> Response:
+    headers = {"location": where, **_NOT_KEPT}
     if cookie is not None:
-        headers = (*headers, (b"set-cookie", cookie.encode("ascii")))
-    return Answer(303, headers=headers)
-
-
-def _login_form(where: str, wrong: str = "") -> bytes:
-    said = f'<p role="alert">{escape(wrong)}</p>' if wrong else ""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        "<title>Log in · Keyhole</title>"
-        '<link rel="stylesheet" href="/static/dashboard.css"></head>'
-        f'<body><main id="main"><h1>Log in</h1>{said}'
-        f'<form class="form panel" method="post" action="{LOGIN}">'
-        '<p><label for="key">Access key</label> '
-        '<input id="key" name="key" type="password" autocomplete="current-password" required></p>'
-        f'<input type="hidden" name="next" value="{escape(where)}">'
-        '<p><button type="submit">Log in</button></p></form></main></body></html>'
-    ).encode()
+        headers["set-cookie"] = cookie
+    return Response(status_code=303, headers=headers)

@@ -1,26 +1,36 @@
 """What goes wrong, as RFC 9457 problems: one table from exceptions to statuses."""
 
 import re
+import secrets
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import Scope
 
 from keyhole import errors as library
 from keyhole.errors import KeyholeError
 from keyhole.service import errors
-from keyhole.service.http.wire import Answer, Headers, encode
+
+Headers = Mapping[str, str]
+
+encode = msgspec.json.Encoder().encode
 
 TYPE_PREFIX = "urn:keyhole:problem:"
-CONTENT_TYPE = b"application/problem+json"
-RETRY_SECONDS = b"1"
+CONTENT_TYPE = "application/problem+json"
+NO_PATH = "There is no such path: /openapi.json has all there are."
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class Refused(KeyholeError):
     """A request that HTTP itself refuses; ``headers`` go with the answer."""
 
-    def __init__(self, detail: str, headers: Headers = ()) -> None:
+    def __init__(self, detail: str, headers: Headers | None = None) -> None:
         super().__init__(detail)
-        self.headers = headers
+        self.headers = headers or {}
 
 
 class Malformed(Refused):
@@ -98,12 +108,11 @@ class Row(NamedTuple):
     status: int
     slug: str
     title: str
-    headers: Headers = ()
+    headers: Headers = MappingProxyType({})
 
 
-_RETRY: Headers = ((b"retry-after", RETRY_SECONDS),)
-_BEARER: Headers = ((b"www-authenticate", b'Bearer realm="keyhole"'),)
-CLOSE = (b"connection", b"close")
+_RETRY = {"retry-after": "1"}
+_BEARER = {"www-authenticate": 'Bearer realm="keyhole"'}
 _INVALID = Row(422, "invalid", "The request cannot be used")
 
 TABLE: dict[type[BaseException], Row] = {
@@ -116,8 +125,9 @@ TABLE: dict[type[BaseException], Row] = {
     WrongMethod: Row(405, "wrong-method", "This path has no such method"),
     NotAcceptable: Row(406, "not-acceptable", "This format is not offered"),
     errors.Conflict: Row(409, "conflict", "Something else was said before"),
+    errors.LastKey: Row(409, "last-key", "The last key cannot be removed"),
     errors.StaleVersion: Row(412, "stale-version", "It has changed since it was read"),
-    TooLarge: Row(413, "too-large", "The body is too large", (CLOSE,)),
+    TooLarge: Row(413, "too-large", "The body is too large", {"connection": "close"}),
     WrongContentType: Row(415, "wrong-content-type", "This kind of body is not read"),
     BadBody: _INVALID,
     library.InvalidInput: _INVALID,
@@ -158,12 +168,30 @@ def problem_of(error: BaseException, request_id: str | None = None) -> Problem:
     )
 
 
-def answer_to(error: BaseException, request_id: str | None = None) -> Answer:
-    """Return the answer to a request that ended with an exception."""
-    problem = problem_of(error, request_id)
-    given = error.headers if isinstance(error, Refused) else ()
-    headers = ((b"content-type", CONTENT_TYPE), *row_of(error).headers, *given)
-    return Answer(problem.status, encode(problem), headers)
+def request_id(scope: Scope) -> str:
+    """Return the name of a request in logs and problems: the caller's, or one of our own."""
+    state = scope["state"]
+    if "request_id" not in state:
+        given = state["fields"].get(b"x-request-id", b"")
+        is_fit = _REQUEST_ID.fullmatch(given) is not None
+        state["request_id"] = given.decode() if is_fit else secrets.token_hex(8)
+    name: str = state["request_id"]
+    return name
+
+
+def response_to(error: BaseException, scope: Scope) -> Response:
+    """Return the response to a request that ended with an exception."""
+    problem = problem_of(error, request_id(scope))
+    given = error.headers if isinstance(error, Refused) else {}
+    headers = {**row_of(error).headers, **given}
+    return Response(encode(problem), problem.status, headers, CONTENT_TYPE)
+
+
+def of_starlette(error: HTTPException) -> Refused:
+    """Return what Starlette refuses in our own words."""
+    if error.status_code == 405:
+        return WrongMethod("This page has no such method.", error.headers)
+    return NoSuchPath(NO_PATH)
 
 
 _PLACE = re.compile(r"(?P<message>.*) - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`", re.DOTALL)

@@ -11,7 +11,7 @@ from uvicorn.server import HANDLED_SIGNALS
 
 from keyhole.errors import InvalidInput
 from keyhole.service.http.app import Application
-from keyhole.service.http.protocol import connections
+from keyhole.service.http.connection import connections
 from keyhole.service.settings import Settings
 
 
@@ -23,7 +23,7 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 application,
-                http=connections(application.gate, settings.request_seconds),
+                http=connections(settings),
                 loop="uvloop",
                 ws="none",
                 lifespan="on",

@@ -2,22 +2,22 @@
 
 import asyncio
 import hmac
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from keyhole.errors import KeyholeError
+from keyhole.service.api.evaluations import Evaluations
 from keyhole.service.desk import Desk
-from keyhole.service.errors import StoreError
+from keyhole.service.errors import LastKey, StoreError
 from keyhole.service.events import Key
-from keyhole.service.http.doors import Sessions
-from keyhole.service.http.evaluations import Evaluations
-from keyhole.service.http.metrics import Metrics
-from keyhole.service.http.pages import Pages
-from keyhole.service.http.problems import NotReady
+from keyhole.service.http.problems import Busy, NotReady
 from keyhole.service.keys import KeyRing
 from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger
+from keyhole.service.metrics import Metrics
 from keyhole.service.preparing import Preparer, Stopped
+from keyhole.service.sessions import Sessions
 from keyhole.service.settings import Settings
 
 _STOPPING = "The service is stopping."
@@ -40,7 +40,6 @@ class Service:
         self.stopping = asyncio.Event()
         self.n_streams = 0
         self.evaluations = Evaluations()
-        self.pages = Pages(self)
         self.keyring = KeyRing(self._keys, note_use=self._note_use)
         self.metrics = Metrics(self._rankers)
         self.preparer = preparer or Preparer()
@@ -50,6 +49,7 @@ class Service:
         self._open_desk = open_desk
         self._desk = desk
         self._sessions: Sessions | None = None
+        self._removing = threading.Lock()
 
     @property
     def is_ready(self) -> bool:
@@ -79,6 +79,19 @@ class Service:
             )
         return self._sessions
 
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """Count a live stream while it is open, or raise where there are too many."""
+        if self.n_streams >= self.settings.max_streams:
+            raise Busy(f"At most {self.settings.max_streams} streams may be open at once.")
+        self.n_streams += 1
+        self.metrics.in_flight -= 1  # what never ends is not being answered now
+        try:
+            yield
+        finally:
+            self.n_streams -= 1
+            self.metrics.in_flight += 1
+
     async def start(self) -> None:
         """Open the desk in a thread: that reads the log and compiles, while requests come in."""
         try:
@@ -106,6 +119,17 @@ class Service:
             self._why_not_ready = _STOPPING
             await desk.stop()
             await asyncio.to_thread(desk.store.close)
+
+    def remove_key(self, prefix: str) -> bool:
+        """Remove a key, and return whether there was one; the last lock stays on a public door."""
+        with self._removing:
+            keys, store = self._keys(), self.desk.store
+            if self.settings.needs_key and [key.prefix for key in keys] == [prefix]:
+                raise LastKey(
+                    "The last key of a service that others can reach must stay, got its prefix: "
+                    "create another one first."
+                )
+            return store.remove_key(prefix)
 
     def _keys(self) -> list[Key]:
         return self.desk.store.keys()

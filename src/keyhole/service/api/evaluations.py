@@ -55,11 +55,11 @@ class Evaluations:
         self._pool.submit(self._run, reply, store, live.config, best)
         return reply
 
-    def find(self, ranker: str, name: str) -> EvaluationReply:
+    def find(self, ranker: str, evaluation: str) -> EvaluationReply:
         """Return an evaluation."""
-        reply = self._replies.get((ranker, name))
+        reply = self._replies.get((ranker, evaluation))
         if reply is None:
-            raise NotFound(f"There is no evaluation {name!r} of this ranker.")
+            raise NotFound(f"There is no evaluation {evaluation!r} of this ranker.")
         return reply
 
     def of(self, ranker: str) -> list[EvaluationReply]:

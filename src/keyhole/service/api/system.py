@@ -1,15 +1,18 @@
 """Endpoints about the service itself."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 
-from keyhole.service.http.call import Call
-from keyhole.service.http.metrics import CONTENT_TYPE
-from keyhole.service.http.operations import Operation, Reply
+from keyhole.service.api.operations import JSON, Operation, Reply, json_response
 from keyhole.service.http.problems import NotReady
-from keyhole.service.http.wire import JSON, Answer, json_answer
+from keyhole.service.metrics import CONTENT_TYPE
 from keyhole.version import __version__
+
+if TYPE_CHECKING:
+    from keyhole.service.http.service import Service
 
 
 class HealthReply(msgspec.Struct, frozen=True):
@@ -25,27 +28,26 @@ class ReadyReply(msgspec.Struct, frozen=True):
     status: Literal["ready"]
 
 
-async def healthz(call: Call) -> Answer:
+async def healthz(request: Request, service: "Service") -> Response:
     """Say that the process is there, whatever it is doing."""
-    return json_answer(HealthReply("ok", __version__))
+    return json_response(HealthReply("ok", __version__))
 
 
-async def readyz(call: Call) -> Answer:
+async def readyz(request: Request, service: "Service") -> Response:
     """Say whether requests are answered: not while the log is read, nor once it failed."""
-    service = call.service
     if not service.is_ready:
         raise NotReady(service.why_not_ready)
-    return json_answer(ReadyReply("ready"))
+    return json_response(ReadyReply("ready"))
 
 
-async def metrics(call: Call) -> Answer:
+async def metrics(request: Request, service: "Service") -> Response:
     """Return what Prometheus asks for."""
-    return Answer(200, call.service.metrics.text(), ((b"content-type", CONTENT_TYPE),))
+    return Response(service.metrics.text(), headers={"content-type": CONTENT_TYPE})
 
 
-async def openapi(call: Call) -> Answer:
+async def openapi(request: Request, service: "Service") -> Response:
     """Return the description of all this."""
-    return Answer(200, call.service.openapi, JSON)
+    return Response(service.openapi, media_type=JSON)
 
 
 OPERATIONS = (

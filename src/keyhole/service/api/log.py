@@ -1,22 +1,29 @@
 """Endpoints about the log: its events, one impression, evaluations of other policies on it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+import errno
+from collections.abc import AsyncIterator, Sequence
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from keyhole.errors import check_choice
+from keyhole.service.api.evaluations import EvaluationReply
+from keyhole.service.api.operations import Operation, Parameter, Reply, json_response
 from keyhole.service.commands import EvaluationRequest
-from keyhole.service.http.call import Call, number
-from keyhole.service.http.evaluations import EvaluationReply
-from keyhole.service.http.operations import Operation, Parameter, Reply
-from keyhole.service.http.problems import NotAcceptable
-from keyhole.service.http.wire import Answer, Headers, encode, json_answer
+from keyhole.service.errors import StoreFull
+from keyhole.service.http.problems import Busy, NotAcceptable, encode
+from keyhole.service.http.request import json_of, number, query_of
 from keyhole.service.store.base import Store
 from keyhole.service.store.export import event_records, impressions, write_parquet
 from keyhole.service.summary import event_page
+
+if TYPE_CHECKING:
+    from keyhole.service.http.service import Service
 
 FORMATS = {
     "json": "application/json",
@@ -39,39 +46,36 @@ class EventsReply(msgspec.Struct, frozen=True):
     next_after: int | None
 
 
-async def list_events(call: Call) -> Answer:
+async def list_events(request: Request, service: "Service") -> Response:
     """Read the log."""
-    query = call.query("after", "limit", "format")
-    form = _format(call, query.get("format"))
+    query = query_of(request, "after", "limit", "format")
+    form = _format(request, query.get("format"))
     after = number(query.get("after"), "after", default=0, least=0, most=MAX_SEQ)
     most = _MOST[form]
     default = _DEFAULT_LIMIT if form == "json" else most
     limit = number(query.get("limit"), "limit", default=default, least=1, most=most)
-    desk, ranker = call.service.desk, call.params[0]
+    desk, ranker = service.desk, request.path_params["ranker"]
     refusals = desk.engine.ranker(ranker).tally.refusals
-    headers: Headers = ((b"content-type", FORMATS[form].encode()),)
     if form == "json":
         page = await asyncio.to_thread(_records, desk.store, ranker, after, limit, refusals)
         more = page[-1]["seq"] if len(page) == limit else None
-        return json_answer(EventsReply(page, more))
+        return json_response(EventsReply(page, more))
     if form == "ndjson":
         page = await asyncio.to_thread(
             _records, desk.store, ranker, after, min(limit, _PAGE), refusals
         )
-        return Answer(
-            200, headers=headers, pieces=_lines(desk.store, ranker, page, limit, refusals)
+        return StreamingResponse(
+            _lines(desk.store, ranker, page, limit, refusals), media_type=FORMATS[form]
         )
     file = await asyncio.to_thread(_table, desk.store, ranker, after, limit, refusals)
-    name = f'attachment; filename="{ranker}.parquet"'.encode()
-    headers = (*headers, (b"content-disposition", name))
-    return Answer(200, headers=headers, pieces=_content(file))
+    return _Table(file, ranker)
 
 
-def _format(call: Call, given: str | None) -> str:
+def _format(request: Request, given: str | None) -> str:
     """Return the format that is asked for: by parameter, or by the first known type of Accept."""
     if given is not None:
         return check_choice(given, "The format of events", FORMATS)
-    accept = call.header(b"accept") or "*/*"
+    accept = request.headers.get("accept") or "*/*"
     for part in accept.split(","):
         kind = part.partition(";")[0].strip().lower()
         if kind in ("*/*", "application/*", ""):
@@ -92,7 +96,7 @@ def _records(
 
 async def _lines(
     store: Store, ranker: str, page: list[dict[str, Any]], limit: int, refusals: Sequence[int]
-) -> AsyncGenerator[bytes, None]:
+) -> AsyncIterator[bytes]:
     """Yield the log as lines from its first page on, so that no more than a page is held."""
     while page:
         yield b"".join(encode(record) + b"\n" for record in page)
@@ -104,47 +108,72 @@ async def _lines(
 
 def _table(store: Store, ranker: str, after: int, limit: int, refusals: Sequence[int]) -> IO[bytes]:
     """Return impressions and their feedback as a Parquet file, a row for each item revealed."""
-    file = TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
     try:
-        write_parquet(impressions(store, ranker, after=after, limit=limit, refusals=refusals), file)
-        file.seek(0)
-    except BaseException:
-        file.close()
+        file = TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
+        try:
+            write_parquet(
+                impressions(store, ranker, after=after, limit=limit, refusals=refusals), file
+            )
+            file.seek(0)
+        except BaseException:
+            file.close()
+            raise
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise Busy("So many files are open that a table cannot be written.") from None
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):  # where no folder has room
+            raise StoreFull(
+                "The folder for temporary files must have room for the table: ask for it as "
+                "NDJSON, or for fewer events at once."
+            ) from None
         raise
     return file
 
 
-async def _content(file: IO[bytes]) -> AsyncGenerator[bytes, None]:
-    with file:
-        while piece := await asyncio.to_thread(file.read, _CHUNK):
-            yield piece
+class _Table(StreamingResponse):
+    """A table from its file, which is closed however far that comes."""
+
+    def __init__(self, file: IO[bytes], ranker: str) -> None:
+        headers = {"content-disposition": f'attachment; filename="{ranker}.parquet"'}
+        super().__init__(_content(file), headers=headers, media_type=FORMATS["parquet"])
+        self._file = file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._file:
+            await super().__call__(scope, receive, send)
 
 
-async def get_event(call: Call) -> Answer:
+async def _content(file: IO[bytes]) -> AsyncIterator[bytes]:
+    while piece := await asyncio.to_thread(file.read, _CHUNK):
+        yield piece
+
+
+async def get_event(request: Request, service: "Service") -> Response:
     """Read an impression, its feedback, and why that list was shown."""
-    ranker, event_id = call.params
-    return json_answer(event_page(call.service.desk.engine.ranker(ranker), event_id))
+    ranker, event_id = request.path_params["ranker"], request.path_params["event"]
+    return json_response(event_page(service.desk.engine.ranker(ranker), event_id))
 
 
-async def ask_evaluation(call: Call) -> Answer:
+async def ask_evaluation(request: Request, service: "Service") -> Response:
     """Judge another policy on the log of a ranker."""
-    request = await call.decode(_evaluation_request, b"{}")
-    desk = call.service.desk
-    live = desk.engine.usable(call.params[0])
-    reply = call.service.evaluations.ask(live, desk.store, request)
+    most = service.settings.max_body_bytes
+    asked = await json_of(request, most, _evaluation_request, b"{}")
+    desk = service.desk
+    live = desk.engine.usable(request.path_params["ranker"])
+    reply = service.evaluations.ask(live, desk.store, asked)
     where = f"/v1/rankers/{live.name}/evaluations/{reply.id}"
-    return json_answer(reply, 202, ((b"location", where.encode()),))
+    return json_response(reply, 202, {"location": where})
 
 
-async def list_evaluations(call: Call) -> Answer:
+async def list_evaluations(request: Request, service: "Service") -> Response:
     """List the evaluations of a ranker."""
-    live = call.service.desk.engine.ranker(call.params[0])
-    return json_answer(EvaluationsReply(call.service.evaluations.of(live.name)))
+    live = service.desk.engine.ranker(request.path_params["ranker"])
+    return json_response(EvaluationsReply(service.evaluations.of(live.name)))
 
 
-async def get_evaluation(call: Call) -> Answer:
+async def get_evaluation(request: Request, service: "Service") -> Response:
     """Read an evaluation, which may not be done yet."""
-    return json_answer(call.service.evaluations.find(*call.params))
+    return json_response(service.evaluations.find(**request.path_params))
 
 
 class EvaluationsReply(msgspec.Struct, frozen=True):
@@ -164,7 +193,7 @@ OPERATIONS = (
     Operation(
         "GET", "/v1/rankers/{ranker}/events", list_events, "read", "Read the log",
         {200: Reply("Events in order.", _PAGE_OF_EVENTS)},
-        problems=(400, 406, 422),
+        problems=(400, 406, 422, 507),
         query=(
             Parameter("after", {**_SEQ, "default": 0}, "Events with a greater seq."),
             Parameter(

@@ -1,13 +1,15 @@
 """Endpoints about rankers: create, read, change, list; their state and their live stream."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import suppress
-from typing import Annotated, Any
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 
 from keyhole.errors import InvalidInput, shown
+from keyhole.service.api.operations import Operation, Parameter, Reply, json_response
 from keyhole.service.commands import (
     Configure,
     Delete,
@@ -25,10 +27,13 @@ from keyhole.service.commands import (
 )
 from keyhole.service.configuring import revise
 from keyhole.service.errors import StaleVersion
-from keyhole.service.http.call import JSON_TYPES, Call, check_settings, decode
-from keyhole.service.http.operations import Operation, Parameter, Reply
-from keyhole.service.http.problems import Busy, Forbidden
-from keyhole.service.http.wire import Answer, Headers, encode, json_answer
+from keyhole.service.http.problems import Forbidden, encode
+from keyhole.service.http.request import JSON_TYPES, body_of, decode, json_of, query_of
+from keyhole.service.http.streams import LiveStream
+from keyhole.service.specs import check_settings
+
+if TYPE_CHECKING:
+    from keyhole.service.http.service import Service
 
 _request = msgspec.json.Decoder(RankerRequest)
 _named = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -46,155 +51,135 @@ class RankersReply(msgspec.Struct, frozen=True):
     rankers: list[RankerReply]
 
 
-async def put_ranker(call: Call) -> Answer:
+async def put_ranker(request: Request, service: "Service") -> Response:
     """Create a ranker or change it."""
-    name = _name(call.params[0])
-    body = await call.body(JSON_TYPES)
-    request = decode(_request, body)
-    check_settings(request.settings)
-    desk = call.service.desk
+    name = _name(request.path_params["ranker"])
+    body = await body_of(request, service.settings.max_body_bytes, JSON_TYPES)
+    asked = decode(_request, body)
+    check_settings(asked.settings)
+    desk = service.desk
     command = Configure(
         name,
-        request,
-        _if_match(call, name in desk.engine.rankers),
+        asked,
+        _if_match(request, name in desk.engine.rankers),
         left_out=_FIELDS - _named.decode(body).keys(),
-        by=call.access.who,
+        by=request.state.access.who,
     )
     reply: RankerReply = await desk.submit(command)
-    return json_answer(reply, 201 if reply.created else 200, _etag(reply))
+    return json_response(reply, 201 if reply.created else 200, _etag(reply))
 
 
-async def patch_ranker(call: Call) -> Answer:
+async def patch_ranker(request: Request, service: "Service") -> Response:
     """Change what is named of a ranker."""
-    return await _revise(call, decode(_change, await call.body(JSON_TYPES)))
+    asked = await json_of(request, service.settings.max_body_bytes, _change)
+    return await _revise(request, service, asked)
 
 
-async def put_items(call: Call) -> Answer:
+async def put_items(request: Request, service: "Service") -> Response:
     """Change the list of a ranker."""
-    return await _revise(call, decode(_items, await call.body(JSON_TYPES)))
+    asked = await json_of(request, service.settings.max_body_bytes, _items)
+    return await _revise(request, service, asked)
 
 
-async def edit_items(call: Call) -> Answer:
+async def edit_items(request: Request, service: "Service") -> Response:
     """Add items to the list of a ranker, and remove some."""
-    return await _revise(call, decode(_edit, await call.body(JSON_TYPES)))
+    asked = await json_of(request, service.settings.max_body_bytes, _edit)
+    return await _revise(request, service, asked)
 
 
-async def _revise(call: Call, revision: Revision) -> Answer:
-    name, if_match = _there(call)
-    reply = await revise(call.service.desk, name, revision, if_match, call.access.who)
-    return json_answer(reply, headers=_etag(reply))
+async def _revise(request: Request, service: "Service", revision: Revision) -> Response:
+    name, if_match = _there(request, service)
+    reply = await revise(service.desk, name, revision, if_match, request.state.access.who)
+    return json_response(reply, headers=_etag(reply))
 
 
-async def reset_ranker(call: Call) -> Answer:
+async def reset_ranker(request: Request, service: "Service") -> Response:
     """Let a ranker forget what it has learnt."""
-    await _no_body(call, "A reset")
-    name, if_match = _there(call)
-    reply = await call.service.desk.submit(Reset(name, if_match, call.access.who))
-    return json_answer(reply, headers=_etag(reply))
+    await _no_body(request, service, "A reset")
+    name, if_match = _there(request, service)
+    reply = await service.desk.submit(Reset(name, if_match, request.state.access.who))
+    return json_response(reply, headers=_etag(reply))
 
 
-async def rename_ranker(call: Call) -> Answer:
+async def rename_ranker(request: Request, service: "Service") -> Response:
     """Let a new ranker go on from the state of this one."""
-    request = await call.decode(_rename)
-    name, if_match = _there(call)
-    if not call.access.sees(request.to):
-        raise Forbidden(f"This key must be for the ranker {shown(request.to)} to do that.")
-    command = Rename(name, request.to, if_match, call.access.who)
-    reply: RankerReply = await call.service.desk.submit(command)
-    where = (b"location", f"/v1/rankers/{request.to}".encode())
-    return json_answer(reply, 201, (*_etag(reply), where))
+    asked = await json_of(request, service.settings.max_body_bytes, _rename)
+    name, if_match = _there(request, service)
+    access = request.state.access
+    if not access.sees(asked.to):
+        raise Forbidden(f"This key must be for the ranker {shown(asked.to)} to do that.")
+    reply: RankerReply = await service.desk.submit(Rename(name, asked.to, if_match, access.who))
+    return json_response(reply, 201, {**_etag(reply), "location": f"/v1/rankers/{asked.to}"})
 
 
-async def delete_ranker(call: Call) -> Answer:
+async def delete_ranker(request: Request, service: "Service") -> Response:
     """Delete a ranker; its log stays."""
-    await _no_body(call, "A deletion")
-    name, if_match = _there(call)
-    await call.service.desk.submit(Delete(name, if_match, call.access.who))
-    return Answer(204)
+    await _no_body(request, service, "A deletion")
+    name, if_match = _there(request, service)
+    await service.desk.submit(Delete(name, if_match, request.state.access.who))
+    return Response(status_code=204)
 
 
-async def _no_body(call: Call, what: str) -> None:
-    if await call.body(JSON_TYPES) not in (b"", b"{}"):
+async def _no_body(request: Request, service: "Service", what: str) -> None:
+    body = await body_of(request, service.settings.max_body_bytes, JSON_TYPES)
+    if body not in (b"", b"{}"):
         raise InvalidInput(f"{what} must have an empty body.")
 
 
-def _there(call: Call) -> tuple[str, int | None]:
+def _there(request: Request, service: "Service") -> tuple[str, int | None]:
     """Return the name of a ranker that is there, and the version that a change is for."""
-    name = call.service.desk.engine.ranker(call.params[0]).name
-    return name, _if_match(call, exists=True)
+    name = service.desk.engine.ranker(request.path_params["ranker"]).name
+    return name, _if_match(request, exists=True)
 
 
-async def get_ranker(call: Call) -> Answer:
+async def get_ranker(request: Request, service: "Service") -> Response:
     """Read a ranker."""
-    reply = call.service.desk.engine.ranker(call.params[0]).reply()
-    return json_answer(reply, headers=_etag(reply))
+    reply = service.desk.engine.ranker(request.path_params["ranker"]).reply()
+    return json_response(reply, headers=_etag(reply))
 
 
-async def list_rankers(call: Call) -> Answer:
+async def list_rankers(request: Request, service: "Service") -> Response:
     """List the rankers that this key may see."""
-    call.query()
-    rankers = call.service.desk.engine.rankers
-    seen = [rankers[name].reply() for name in sorted(rankers) if call.access.sees(name)]
-    return json_answer(RankersReply(seen))
+    query_of(request)
+    rankers, access = service.desk.engine.rankers, request.state.access
+    seen = [rankers[name].reply() for name in sorted(rankers) if access.sees(name)]
+    return json_response(RankersReply(seen))
 
 
-async def get_state(call: Call) -> Answer:
+async def get_state(request: Request, service: "Service") -> Response:
     """Read how far a ranker has come, and the hash of what it knows."""
-    return json_answer(call.service.desk.engine.ranker(call.params[0]).state())
+    return json_response(service.desk.engine.ranker(request.path_params["ranker"]).state())
 
 
-async def stream(call: Call) -> Answer:
+async def stream(request: Request, service: "Service") -> Response:
     """Follow a ranker: an event whenever it has shown a list or learnt."""
-    service = call.service
-    service.desk.engine.ranker(call.params[0])
-    if service.n_streams >= service.settings.max_streams:
-        raise Busy(f"At most {service.settings.max_streams} streams may be open at once.")
-    headers: Headers = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"))
-    return Answer(200, headers=headers, pieces=_follow(call))
+    ranker = request.path_params["ranker"]
+    service.desk.engine.ranker(ranker)
+    changes = service.desk.subscribe(ranker)
+    return LiveStream(_messages(changes, service.settings.heartbeat_seconds), service)
 
 
-async def _follow(call: Call) -> AsyncGenerator[bytes, None]:
-    """Yield server-sent events until the service stops, with a beat where nothing happens."""
-    service = call.service
-    service.n_streams += 1
-    changes = aiter(service.desk.subscribe(call.params[0]))
-    stopped = asyncio.ensure_future(service.stopping.wait())
-    change: asyncio.Future[dict[str, Any]] | None = None
+async def _messages(changes: AsyncIterator[dict[str, Any]], beat: float) -> AsyncIterator[bytes]:
+    """Yield server-sent events until the desk stops, with a beat where nothing happens."""
+    yield b"retry: %d\n\n" % _RETRY_MS
+    change = asyncio.ensure_future(_next(changes))
     try:
-        yield b"retry: %d\n\n" % _RETRY_MS
         while True:
-            change = change or asyncio.ensure_future(_next(changes))
-            await asyncio.wait(
-                (change, stopped),
-                timeout=service.settings.heartbeat_seconds,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if change.done():
-                told = change.result()
-                change = None
-                yield b"id: %d\ndata: %s\n\n" % (told.get("seq", 0), encode(told))
-            elif stopped.done():
-                return
-            else:
+            await asyncio.wait((change,), timeout=beat)
+            if not change.done():
                 yield b"event: beat\ndata: {}\n\n"
-    except StopAsyncIteration:
-        return
+                continue
+            told = change.result()
+            if told is None:
+                return
+            change = asyncio.ensure_future(_next(changes))
+            yield b"id: %d\ndata: %s\n\n" % (told.get("seq", 0), encode(told))
     finally:
-        service.n_streams -= 1
-        stopped.cancel()
-        if change is not None:
-            change.cancel()
-            with suppress(asyncio.CancelledError, StopAsyncIteration):
-                await change
-        if hasattr(changes, "aclose"):
-            await changes.aclose()
+        change.cancel()
 
 
-async def _next(changes: Any) -> dict[str, Any]:
-    told: dict[str, Any] | None = await anext(changes, None)
-    if told is None:
-        raise StopAsyncIteration
-    return told
+async def _next(changes: AsyncIterator[dict[str, Any]]) -> dict[str, Any] | None:
+    return await anext(changes, None)
 
 
 def _name(text: str) -> str:
@@ -208,13 +193,13 @@ def _name(text: str) -> str:
         ) from None
 
 
-def _etag(reply: RankerReply) -> Headers:
-    return ((b"etag", b'"%d"' % reply.version),)
+def _etag(reply: RankerReply) -> dict[str, str]:
+    return {"etag": f'"{reply.version}"'}
 
 
-def _if_match(call: Call, exists: bool) -> int | None:
+def _if_match(request: Request, exists: bool) -> int | None:
     """Return the version that a change is for; 0, which none has, where a tag is not one."""
-    given = call.header(b"if-match")
+    given = request.headers.get("if-match")
     if given is None:
         return None
     if given.strip() == "*":
@@ -293,6 +278,6 @@ OPERATIONS = (
     ),
     Operation(
         "GET", "/v1/rankers/{ranker}/stream", stream, "read", "Follow a ranker live",
-        {200: Reply("Server-sent events.", {"text/event-stream": Annotated[str, "events"]})},
+        {200: Reply("Server-sent events.", {"text/event-stream": str})},
     ),
 )  # fmt: skip

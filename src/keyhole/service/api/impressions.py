@@ -1,10 +1,14 @@
 """The hot endpoints: show a list, learn from what was seen of it."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 
 from keyhole.errors import InvalidInput, shown
+from keyhole.service.api.operations import JSON, Operation, Parameter, Reply
 from keyhole.service.commands import (
     Activate,
     EventId,
@@ -18,11 +22,12 @@ from keyhole.service.commands import (
 )
 from keyhole.service.desk import Desk
 from keyhole.service.events import Outcome
-from keyhole.service.http.call import JSON_TYPES, NDJSON_TYPES, Call, decode
-from keyhole.service.http.operations import Errand, Operation, Parameter, Reply
-from keyhole.service.http.problems import problem_of
-from keyhole.service.http.wire import JSON, Answer, encode
+from keyhole.service.http.problems import encode, problem_of
+from keyhole.service.http.request import JSON_TYPES, NDJSON_TYPES, body_of, decode, json_of
 from keyhole.service.logs import logger
+
+if TYPE_CHECKING:
+    from keyhole.service.http.service import Service
 
 MAX_LINES = 1_000
 
@@ -50,53 +55,39 @@ class LineReply(msgspec.Struct, frozen=True, omit_defaults=True):
 _rank_request = msgspec.json.Decoder(RankRequest)
 _feedback_request = msgspec.json.Decoder(FeedbackRequest)
 _feedback_line = msgspec.json.Decoder(FeedbackLine)
-_NDJSON = ((b"content-type", NDJSON_TYPES[0]),)
 
 
-def _rank(call: Call, body: bytes) -> Rank:
-    request = decode(_rank_request, body or b"{}")
-    key = call.headers.get(b"idempotency-key")
-    return Rank(call.params[0], request, None if key is None else _idempotency_key(key))
-
-
-def _ranked(reply: RankReply) -> Answer:
-    return Answer(201, encode(reply), JSON)
-
-
-def _give_feedback(call: Call, body: bytes) -> GiveFeedback:
-    ranker, event_id = call.params
-    return GiveFeedback(ranker, event_id, decode(_feedback_request, body))
-
-
-def _given(reply: FeedbackReply) -> Answer:
-    return Answer(201 if reply.created else 200, encode(reply), JSON)
-
-
-_RANK = Errand(_rank, _ranked)
-_FEEDBACK = Errand(_give_feedback, _given)
-
-
-async def rank(call: Call) -> Answer:
+async def rank(request: Request, service: "Service") -> Response:
     """Show a list."""
-    return await _RANK.run(call)
+    body = await body_of(request, service.settings.max_body_bytes, JSON_TYPES)
+    asked = decode(_rank_request, body or b"{}")
+    key = request.scope["state"]["fields"].get(b"idempotency-key")
+    command = Rank(
+        request.path_params["ranker"], asked, None if key is None else _idempotency_key(key)
+    )
+    return Response(encode(await service.desk.submit(command)), 201, media_type=JSON)
 
 
-async def give_feedback(call: Call) -> Answer:
+async def give_feedback(request: Request, service: "Service") -> Response:
     """Learn from what was seen of a list."""
-    return await _FEEDBACK.run(call)
+    said = await json_of(request, service.settings.max_body_bytes, _feedback_request)
+    ranker, event_id = request.path_params["ranker"], request.path_params["event"]
+    reply: FeedbackReply = await service.desk.submit(GiveFeedback(ranker, event_id, said))
+    return Response(encode(reply), 201 if reply.created else 200, media_type=JSON)
 
 
-async def activate(call: Call) -> Answer:
+async def activate(request: Request, service: "Service") -> Response:
     """Begin to wait for the feedback of a deferred list."""
-    if await call.body(JSON_TYPES) not in (b"", b"{}"):
+    if await body_of(request, service.settings.max_body_bytes, JSON_TYPES) not in (b"", b"{}"):
         raise InvalidInput("An activation must have an empty body.")
-    await call.service.desk.submit(Activate(*call.params))
-    return Answer(204)
+    ranker, event_id = request.path_params["ranker"], request.path_params["event"]
+    await service.desk.submit(Activate(ranker, event_id))
+    return Response(status_code=204)
 
 
-async def give_feedback_batch(call: Call) -> Answer:
+async def give_feedback_batch(request: Request, service: "Service") -> Response:
     """Learn from many lists at once; each line stands for itself."""
-    body = await call.body(NDJSON_TYPES)
+    body = await body_of(request, service.settings.max_body_bytes, NDJSON_TYPES)
     n_lines = body.count(b"\n")
     if n_lines <= 2 * MAX_LINES:  # some may be empty
         lines = enumerate(body.split(b"\n"), 1)
@@ -104,10 +95,12 @@ async def give_feedback_batch(call: Call) -> Answer:
         n_lines = len(given)
     if n_lines > MAX_LINES:
         raise InvalidInput(f"A batch must have at most {MAX_LINES} lines, got {n_lines}.")
-    desk, ranker = call.service.desk, call.params[0]
+    desk, ranker = service.desk, request.path_params["ranker"]
     desk.engine.usable(ranker)
     replies = await asyncio.gather(*(_one_line(desk, ranker, *each) for each in given))
-    return Answer(200, b"".join(encode(reply) + b"\n" for reply in replies), _NDJSON)
+    return Response(
+        b"".join(encode(reply) + b"\n" for reply in replies), media_type=NDJSON_TYPES[0].decode()
+    )
 
 
 async def _one_line(desk: Desk, ranker: str, number: int, line: bytes) -> LineReply:
@@ -154,7 +147,6 @@ OPERATIONS = (
                 "A request that is repeated under its key is answered as the first was.",
             ),
         ),
-        errand=_RANK,
     ),
     Operation(
         "PUT", "/v1/rankers/{ranker}/events/{event}/feedback", give_feedback, "feedback",
@@ -165,7 +157,6 @@ OPERATIONS = (
         },
         problems=(409, 507),
         request={"application/json": FeedbackRequest},
-        errand=_FEEDBACK,
     ),
     Operation(
         "POST", "/v1/rankers/{ranker}/events/{event}/activate", activate, "rank",

@@ -1,18 +1,22 @@
 """Endpoints about access keys, for administrators of all rankers."""
 
 import asyncio
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
+from starlette.requests import Request
+from starlette.responses import Response
 
 from keyhole.errors import shown
+from keyhole.service.api.operations import Operation, Reply, json_response
 from keyhole.service.errors import NotFound
 from keyhole.service.events import Key
-from keyhole.service.http.call import Call
-from keyhole.service.http.operations import Operation, Reply
-from keyhole.service.http.wire import Answer, json_answer
+from keyhole.service.http.request import json_of
 from keyhole.service.keys import MOST_NAME, ScopeName, new_key
+
+if TYPE_CHECKING:
+    from keyhole.service.http.service import Service
 
 RankerPattern = Annotated[
     str, Meta(min_length=1, max_length=64, pattern=r"\A(\*|[A-Za-z0-9][A-Za-z0-9._-]*)\Z")
@@ -59,32 +63,32 @@ class KeysReply(msgspec.Struct, frozen=True):
 _request = msgspec.json.Decoder(KeyRequest)
 
 
-async def list_keys(call: Call) -> Answer:
+async def list_keys(request: Request, service: "Service") -> Response:
     """List the access keys."""
-    keys = await asyncio.to_thread(call.service.desk.store.keys)
-    return json_answer(KeysReply([_reply(key) for key in keys]))
+    keys = await asyncio.to_thread(service.desk.store.keys)
+    return json_response(KeysReply([_reply(key) for key in keys]))
 
 
-async def create_key(call: Call) -> Answer:
+async def create_key(request: Request, service: "Service") -> Response:
     """Create an access key, which is shown this once."""
-    request = await call.decode(_request)
+    asked = await json_of(request, service.settings.max_body_bytes, _request)
     text, key = new_key(
-        request.scopes, request.rankers, name=request.name, expires_days=request.expires_days
+        asked.scopes, asked.rankers, name=asked.name, expires_days=asked.expires_days
     )
-    await asyncio.to_thread(call.service.desk.store.add_key, key)
-    call.service.keyring.forget()
+    await asyncio.to_thread(service.desk.store.add_key, key)
+    service.keyring.forget()
     known = msgspec.structs.asdict(_reply(key))
-    return json_answer(NewKeyReply(**known, key=text), 201, ((b"cache-control", b"no-store"),))
+    return json_response(NewKeyReply(**known, key=text), 201, {"cache-control": "no-store"})
 
 
-async def remove_key(call: Call) -> Answer:
+async def remove_key(request: Request, service: "Service") -> Response:
     """Remove an access key."""
-    prefix = call.params[0]
-    removed = await asyncio.to_thread(call.service.desk.store.remove_key, prefix)
-    call.service.keyring.forget()
+    prefix = request.path_params["prefix"]
+    removed = await asyncio.to_thread(service.remove_key, prefix)
+    service.keyring.forget()
     if not removed:
         raise NotFound(f"There is no key with the prefix {shown(prefix)}.")
-    return Answer(204)
+    return Response(status_code=204)
 
 
 def _reply(key: Key) -> KeyReply:
@@ -115,7 +119,7 @@ OPERATIONS = (
     Operation(
         "DELETE", "/v1/keys/{prefix}", remove_key, "admin", "Remove an access key",
         {204: Reply("It is gone.")},
-        problems=(507,),
+        problems=(409, 507),
         needs_all=True,
     ),
 )  # fmt: skip

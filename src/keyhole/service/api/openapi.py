@@ -8,11 +8,10 @@ from typing import Any
 
 import msgspec
 
+from keyhole.service.api.operations import Operation, Parameter, Reply
+from keyhole.service.api.table import OPERATIONS
 from keyhole.service.commands import EventId, Name
-from keyhole.service.http.operations import Operation, Parameter, Reply
-from keyhole.service.http.problems import Problem
-from keyhole.service.http.table import OPERATIONS
-from keyhole.service.http.wire import encode
+from keyhole.service.http.problems import Problem, encode
 from keyhole.version import __version__
 
 _REF = "#/components/schemas/{name}"
@@ -168,6 +167,8 @@ def _content(content: Mapping[str, Any], schema_of: Mapping[int, Any]) -> dict[s
                 "schema": {"type": "string", "description": "JSON, a line for each."},
                 "x-line-schema": schema_of[id(body)],
             }
+        elif kind == "text/event-stream":
+            described[kind] = {"schema": {"description": "Events, whose data are JSON."}}
         elif body is bytes:
             described[kind] = {"schema": {"type": "string", "contentEncoding": "binary"}}
         else:

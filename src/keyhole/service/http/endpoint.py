@@ -1,0 +1,48 @@
+"""From a route to its handler: whoever may do what is asked for has it done."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from keyhole.service.api.operations import Operation
+from keyhole.service.http.access import WHO, access_of, check_access
+from keyhole.service.http.problems import NotReady, Unauthorized, WrongMethod
+
+if TYPE_CHECKING:
+    from keyhole.service.http.service import Service
+
+
+class Endpoint:
+    """A path of the table, with all that can be done there."""
+
+    def __init__(self, service: "Service", operations: Mapping[str, Operation]) -> None:
+        self._service = service
+        self._operations = dict(operations)
+        if "GET" in operations:
+            self._operations["HEAD"] = operations["GET"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Do what is asked for, if it may be done."""
+        service, state = self._service, scope["state"]
+        state["operation"] = "unknown"
+        operation = self._operations.get(scope["method"])
+        if operation is None:
+            allowed = ", ".join(sorted(self._operations))
+            raise WrongMethod(
+                f"This path has the methods {allowed}, got {scope['method'][:20]}.",
+                {"allow": allowed},
+            )
+        state["operation"] = operation.name
+        if operation.needs is not None:
+            if not service.is_ready:
+                raise NotReady(service.why_not_ready)
+            access = access_of(service, scope, by_session=scope["method"] in ("GET", "HEAD"))
+            if access is None:
+                raise Unauthorized(WHO)
+            ranker = scope["path_params"].get("ranker")
+            check_access(access, operation.needs, ranker, operation.needs_all)
+            state["access"] = access
+        response = await operation.handler(Request(scope, receive, send), service)
+        await response(scope, receive, send)

@@ -1,0 +1,54 @@
+"""Logins of the dashboard: a cookie that says which key is logged in, and until when."""
+
+import hmac
+import time
+from http.cookies import CookieError, SimpleCookie
+
+COOKIE = "keyhole_session"
+
+
+class Sessions:
+    """Logins of the dashboard: signed, so that none has to be kept."""
+
+    def __init__(self, secret: bytes, seconds: float, *, secure: bool) -> None:
+        self._secret = secret
+        self._seconds = seconds
+        self._secure = secure
+
+    def cookie(self, prefix: str) -> str:
+        """Return the header that logs a key in."""
+        ends = int(time.time() + self._seconds)
+        token = f"{prefix}.{ends}"
+        return self._header(f"{token}.{self._sign('session', token)}", int(self._seconds))
+
+    def end(self) -> str:
+        """Return the header that logs out."""
+        return self._header("", 0)
+
+    def prefix(self, fields: dict[bytes, bytes]) -> str | None:
+        """Return the prefix of the key that is logged in."""
+        token = self.token(fields)
+        prefix, _, ends = token.rpartition(".")[0].partition(".")
+        return prefix if token and ends.isdigit() and time.time() < int(ends) else None
+
+    def token(self, fields: dict[bytes, bytes]) -> str:
+        """Return the session of a request if its signature holds, and nothing otherwise."""
+        try:
+            cookies = SimpleCookie(fields.get(b"cookie", b"").decode("latin-1"))
+        except CookieError:
+            return ""
+        value = cookies[COOKIE].value if COOKIE in cookies else ""
+        token, _, signature = value.rpartition(".")
+        matches = hmac.compare_digest(signature.encode(), self._sign("session", token).encode())
+        return value if matches else ""
+
+    def csrf(self, fields: dict[bytes, bytes]) -> str:
+        """Return the token that forms of this session must bring."""
+        return self._sign("csrf", self.token(fields))
+
+    def _header(self, value: str, seconds: int) -> str:
+        secure = "; Secure" if self._secure else ""
+        return f"{COOKIE}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+
+    def _sign(self, use: str, text: str) -> str:
+        return hmac.new(self._secret, f"{use}:{text}".encode(), "sha256").hexdigest()
