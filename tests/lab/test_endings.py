@@ -123,7 +123,7 @@ def test_a_key_ends_after_its_days(days, tmp_path):
     ends = "never" if days is None else date(key["expires_at"])
     cells = re.split(r"\s*│\s*", next(row for row in table.splitlines() if "rank," in row))
     assert cells[1:-1] == [
-        key["prefix"], "rank, read", "news, shop", date(key["created_at"]), ends
+        key["prefix"], "-", "rank, read", "news, shop", date(key["created_at"]), ends, "never"
     ]  # fmt: skip
 
 
