@@ -327,7 +327,8 @@ def test_axes_are_plain_unless_they_are_asked_to_be_logarithmic():
         def drawing(self, _label=None):
             return CurveDrawing({REGRET: many}, "DCG")
 
-    for asked in ({}, {"log_x": True}, {"log_y": True}, {"log_x": True, "log_y": True}):
+    asks: list[dict[str, Any]] = [{}, {"log_x": True}, {"log_y": True}]
+    for asked in (*asks, {"log_x": True, "log_y": True}):
         ax = plot(Result(), ax=Figure().add_subplot(), **asked)
         scales = [{True: "log", False: "linear"}[asked.get(name, False)] for name in
                   ("log_x", "log_y")]  # fmt: skip

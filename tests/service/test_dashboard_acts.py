@@ -6,10 +6,8 @@ from datetime import UTC, datetime
 
 import httpx
 import pytest
-from starlette.applications import Starlette
 
 from keyhole.service.commands import FeedbackRequest, GiveFeedback, Rank, RankRequest, Reset
-from keyhole.service.dashboard import routes
 from keyhole.service.dashboard.dates import days_of, rounds_of, seqs_of
 from keyhole.service.desk import Desk
 from keyhole.service.events import body_of

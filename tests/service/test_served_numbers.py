@@ -224,8 +224,8 @@ def test_every_number_of_a_histogram():
     assert total == pytest.approx(sum(seconds))
     assert numbers_of(text, "keyhole_requests_total")['{operation="rank",status="404"}'] == 1.0
     commits = numbers_of(text, "keyhole_commit_events_bucket")
-    n_events = {f'{{le="{float(2**n)}"}}': min(n + 1, 3) for n in range(9)}
-    assert commits == {**n_events, '{le="+Inf"}': 4.0}
+    sizes = {f'{{le="{float(2**n)}"}}': min(n + 1, 3) for n in range(9)}
+    assert commits == {**sizes, '{le="+Inf"}': 4.0}
     durations = numbers_of(text, "keyhole_commit_seconds_bucket")
     assert list(durations) == [f'{{le="{"+Inf" if end == math.inf else end}"}}' for end in ends]
     assert numbers_of(text, "keyhole_commit_events_sum") == {"": 306.0}
