@@ -66,7 +66,11 @@ def test_reset_rename_and_delete(service):
     assert service.ask("DELETE", "/v1/rankers/beasts").status_code == 204
     told = problem(service.ask("DELETE", "/v1/rankers/beasts"), 404, "not-found")
     assert told["detail"].endswith("it was deleted.")
-    assert service.ask("GET", "/v1/rankers").json() == {"rankers": []}
+    assert service.ask("GET", "/v1/rankers").json() == {
+        "rankers": [],
+        "damaged": [],
+        "next_after": None,
+    }
     assert service.put(items=["x", "y"]).status_code == 201
 
 

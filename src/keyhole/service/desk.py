@@ -334,6 +334,7 @@ class Desk:
         for event, _ in made:
             live = self.engine.rankers.get(event.ranker)
             if live is None:  # it was deleted
+                self._tell_watchers(event.ranker)
                 continue
             seqs = begun.setdefault(event.ranker, [])
             if event.kind == "rank":

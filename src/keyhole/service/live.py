@@ -32,7 +32,7 @@ from keyhole.service.events import (
 )
 from keyhole.service.lessons import Ahead, Lesson, by_own_order, learn_together
 from keyhole.service.preparation import Preparation
-from keyhole.service.snapshots import Kept, kept_by, sealed
+from keyhole.service.snapshots import Kept, is_sealed, kept_by, sealed
 from keyhole.service.specs import has_id_column, learner_of
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import as_written, event_at
@@ -492,10 +492,12 @@ class LiveRanker:
         except StoreDamaged:
             return True
         own = self._kept()
-        # Which version has learnt it is not known from the log; snapshots without a checksum do not
-        # say how long feedback was waited for.
+        # Which version has learnt it is not known from the log.
         kept.learnt_by, kept.spec = own.learnt_by, {**kept.spec, "version": own.spec["version"]}
-        kept.waits = own.waits if not kept.waits else kept.waits
+        if not is_sealed(snapshot):  # the first versions did not count all that is counted now
+            kept.waits, kept.tally.refusals = own.waits, own.tally.refusals
+            for name, item in kept.tally.items.items():
+                item.untaught = own.tally.items[name].untaught if name in own.tally.items else 0
         return (kept, snapshot.sha256) != (own, self.sha256())
 
     @classmethod
