@@ -143,3 +143,48 @@ def test_a_function_is_found_again_by_its_identity():
     loop = Hedge(3, measure="AP").kernel.update
     assert function_of(_assembled[loop]) is loop
     assert function_of("keyhole.kernels.draw.stream_of") is stream_of
+
+
+WHOEVER_CALLS = """
+import sys
+import numba, numpy as np
+from keyhole.kernels.checking import all_finite, first_bad_list
+from keyhole.kernels.compiled import kernel, rare_kernel
+
+def check(numbers, starts, rankings, taken):
+    return all_finite(numbers), first_bad_list(starts, rankings, taken)
+
+callers = {
+    "kernel": kernel(check),
+    "rare": rare_kernel(check),
+    "njit": numba.njit(check),
+    "fastmath": numba.njit(fastmath=True)(check),
+}
+lists = np.array([0, 2, 5]), np.array([1, 0, 2, 0, 2]), np.zeros(3, bool)
+for name in sys.argv[1:]:
+    for numbers in ([1.0, 2.0], [1.0, np.nan], [np.inf, 2.0]):
+        print(*callers[name](np.array(numbers), *lists))
+"""
+
+
+@pytest.mark.parametrize(
+    "processes",
+    [
+        (["fastmath"], ["kernel", "njit"]),
+        (["kernel"], ["rare"], ["fastmath"]),
+        (["rare", "fastmath"], ["kernel"], ["njit"]),
+        (["njit"], ["rare", "kernel"]),
+    ],
+    ids=lambda processes: ", ".join(" ".join(names) for names in processes),
+)
+def test_a_kernel_is_the_same_whoever_has_it_compiled_first(tmp_path, processes):
+    for callers in processes:
+        ran = subprocess.run(
+            [sys.executable, "-c", WHOEVER_CALLS, *callers],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert ran.stdout.splitlines() == ["True 1", "False 1", "False 1"] * len(callers)

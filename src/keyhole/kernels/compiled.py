@@ -21,7 +21,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Kernels never allocate: their memory is handed to them. Without Numba's runtime there is
 # then no reference counting either, which would cost more than the work of a short list.
-_FLAGS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+# What is not set here Numba takes from whoever compiles a kernel first: `fastmath` of a function
+# outside the package, `forceinline` of one kernel among many. Code that is kept has one meaning.
+_FLAGS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "_nrt": False,
+    "fastmath": False,
+    "forceinline": False,
+}
 
 
 _assembled: dict[Callable[..., Any], str] = {}

@@ -78,6 +78,16 @@ class _InnerLibrary(JITCodeLibrary):
         """Return the code as a module of its own, to be linked once."""
         return llvm.parse_bitcode(self.bitcode)
 
+    def _get_module_for_linking(self) -> Any:
+        """Return the code with all that it calls, for a function that Numba compiles its own way."""
+        together = self.module()
+        for each in _with_callees(self._linking_libraries):
+            own = each.module() if isinstance(each, _InnerLibrary) else None
+            together.link_in(own or each._get_module_for_linking(), preserve=own is None)
+        for function in _defined(together, "weak_odr"):
+            function.linkage = "linkonce_odr"
+        return together
+
     @classmethod
     def load(cls, codegen: Any, name: str, bitcode: bytes, callees: list[Any]) -> Any:
         self = cls(codegen, name)

@@ -17,7 +17,7 @@ from keyhole.errors import (
     check_integer,
     check_number,
 )
-from keyhole.kernels.compiled import assemble, kernel, rare_kernel
+from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import scalar, uniforms_of
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import (
@@ -99,7 +99,7 @@ def _work(params: Any, n_items: int) -> RTopKWork:
     )
 
 
-@rare_kernel
+@kernel
 def _make_plan(params: Any, draw: Any, work: RTopKWork) -> None:
     header = work.header
     epoch = epoch_of(params.epochs, draw.round)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from keyhole.contracts import RankerKernel
 from keyhole.errors import InvalidInput, check_integer
 from keyhole.kernels.checking import all_finite
-from keyhole.kernels.compiled import kernel, rare_kernel
+from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar, uniforms
 from keyhole.kernels.sorting import sort_descending
 from keyhole.limits import check_memory
@@ -64,7 +64,7 @@ _CURIOSITY = 0.2
 _LEAST_RATE = 0.05
 
 
-@rare_kernel
+@kernel
 def _guess_best(params: Any, state: Any, draw: Any, order: Any, work: Any) -> int:
     """Return the position, k or below, of the document that a guess at the weights prefers.
 

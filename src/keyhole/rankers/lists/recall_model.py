@@ -145,7 +145,7 @@ def begin_list(model: Any, draw: Any) -> None:
         model.guesses[guess, effect] = math.sqrt(variance) * normal(draw, _NOISE_OF_LIST, guess)
 
 
-@rare_kernel
+@kernel
 def judge_priors(model: Any, row: Any, relevance: float) -> None:
     """Trust each prior by how far it was off a relevance that is seen for the first time."""
     numbers, trust = model.numbers, model.trust

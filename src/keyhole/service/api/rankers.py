@@ -240,7 +240,7 @@ OPERATIONS = (
     Operation(
         "GET", "/v1/rankers", list_rankers, "read", "List rankers",
         {200: Reply("A page of those that this key may see.", {"application/json": RankersReply})},
-        problems=(422,),
+        problems=(400, 422),
         query=(
             Parameter(
                 "limit",

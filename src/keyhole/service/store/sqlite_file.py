@@ -45,7 +45,7 @@ def sentences(path: Path) -> Iterator[None]:
         yield
     except apsw.FullError:
         raise StoreFull(f"There is no room left for {name}; nothing of this was kept.") from None
-    except (apsw.CorruptError, apsw.NotADBError) as error:
+    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError) as error:  # or no such table
         raise StoreDamaged(f"{name} must be a log of Keyhole's service: {error}.") from None
     except UnicodeDecodeError:
         raise StoreDamaged(f"{name} is damaged: a text in it is not one.") from None
