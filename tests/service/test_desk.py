@@ -281,7 +281,7 @@ def test_room_is_kept_where_feedback_and_lists_come_together():
         )
         return [reply.learned for reply in told[1::2]]
 
-    assert set(run(scenario, store, most_waiting=5)) == {"late", "pending"}
+    assert set(run(scenario, store, most_waiting=5)) == {"late", "learned"}
     assert most_that_waited(store) <= 5
     assert check_ranker(store, "animals").problems == ()
 

@@ -79,7 +79,7 @@ class _InnerLibrary(JITCodeLibrary):
         return llvm.parse_bitcode(self.bitcode)
 
     def _get_module_for_linking(self) -> Any:
-        """Return the code with all that it calls, for a function that Numba compiles its own way."""
+        """Return the code with all that it calls, for what Numba compiles in its own way."""
         together = self.module()
         for each in _with_callees(self._linking_libraries):
             own = each.module() if isinstance(each, _InnerLibrary) else None
