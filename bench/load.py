@@ -180,8 +180,8 @@ class Templates:
             "policy": {"mode": "online", "explored": False, "p_marginal": 1.0,
                        "p_conditional": 1.0},
         }  # fmt: skip
-        answer = {"replies": [{"status": 201, **ranked}] * N_BATCH} if path.endswith("rank-batch") else ranked
-        return httpx.Response(200, json=answer)
+        many = {"replies": [{"status": 201, **ranked}] * N_BATCH}
+        return httpx.Response(200, json=many if path.endswith("rank-batch") else ranked)
 
     @staticmethod
     def bytes_of(request, path=None, body=None):
