@@ -321,6 +321,7 @@ EFFECTS = {
     "serve --config": Effect("", "--config service.toml"),
     "serve --insecure": Effect("", "--insecure"),
     "serve --log-requests": Effect("", "--log-requests"),
+    "serve --create": Effect("", "--create", "serve --db gone.db", (2, 0)),
     "serve --demo": Effect("", "--demo", "serve --db new.db"),
     "keys create --scope": Effect(
         "--scope rank", "--scope read", "keys create --ranker shop --db k.db", then=f"{KEYS} k.db"

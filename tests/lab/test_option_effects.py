@@ -66,6 +66,8 @@ def inputs(tmp_path_factory):
     for name, scope in (("one", "rank"), ("other", "read")):
         with open_store(folder / f"{name}.db") as store:
             store.add_key(new_key([scope], ["shop"])[1])
+    open_store(folder / "gone.db").close()
+    (folder / "gone.db").unlink()
     run_in(folder, "train-policy log.csv --out trained.npz --model classifiers --penalty 0.1 "
                    "--hold-out 0")  # fmt: skip
     return folder
