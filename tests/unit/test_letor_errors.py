@@ -44,60 +44,120 @@ def refused(sentence, path, **options):
 
 
 LINES = [
-    ("3 qid:2 1:", "a feature must be index:value, got '1:' without a value"),
-    ("3 qid:2 1", "a feature must be index:value, got '1'"),
-    ("3 qid:2 1: 2:3", "got '1:' without a value"),
-    ("3 qid:2 1:#2", "got '1:' without a value"),
-    ("3 qid:2 x:1", "a feature must be index:value, got 'x:1'"),
-    ("3 qid:2 -1:1", "a feature must be index:value, got '-1:1'"),
-    ("3 qid:2 +1:1", r"a feature must be index:value, got '\+1:1'"),
-    ("3 qid:2 1.5:1", "a feature must be index:value, got '1.5:1'"),
-    ("3 qid:2 :1", "a feature must be index:value, got ':1'"),
-    ("3 qid:2 1:1 qid:2", "a feature must be index:value, got 'qid:2'"),
-    ("3 qid:2 1:nan", "a value must be a finite number, got 'nan'"),
-    ("3 qid:2 1:-inf", "a value must be a finite number, got '-inf'"),
-    ("3 qid:2 1:1e999", "a value must be a finite number, got '1e999'"),
-    ("3 qid:2 1:1_0", "a value must be a finite number, got '1_0'"),
-    ("3 qid:2 1:1:2", "a value must be a finite number, got '1:2'"),
-    ("3 qid:2 1:0x10", "a value must be a finite number, got '0x10'"),
-    ("3 qid:2 1:1e", "a value must be a finite number, got '1e'"),
-    ("3 qid:2 1:.", "a value must be a finite number, got '.'"),
-    ("3 qid:2 1:--1", "a value must be a finite number, got '--1'"),
-    ("3 qid:2 1:1\0", r"a value must be a finite number, got '1\\x00'"),
-    ("3 qid:2 1:1\v", r"a value must be a finite number, got '1\\x0b'"),
-    ("3 qid:2 1:\u0661", r"a value must be a finite number, got '\\xd9\\xa1'"),
-    ("nan qid:2 1:1", "a label must be a finite number of at least 0, got 'nan'"),
-    ("inf qid:2 1:1", "a label must be a finite number of at least 0, got 'inf'"),
-    ("1e400 qid:2 1:1", "a label must be a finite number of at least 0, got '1e400'"),
-    ("-1 qid:2 1:1", "a label must be a finite number of at least 0, got '-1'"),
-    ("-0.00000000000000000000000001 qid:2 1:1", "a label must be a finite number of at least 0"),
-    ("one qid:2 1:1", "a label must be a finite number of at least 0, got 'one'"),
-    ("qid:2 1:1", "a label must be a finite number of at least 0, got 'qid:2'"),
-    ("1:1 2:3", "a label must be a finite number of at least 0, got '1:1'"),
-    ("1 qid:2 2:1 1:1", "feature indices must ascend within a line, got '1:1' after"),
-    ("1 qid:2 7:1 1:1", "feature indices must ascend within a line, got '1:1' after"),
-    ("1 qid:2 7:1 8:1 2:1", "feature indices must ascend within a line, got '2:1' after"),
-    ("1 qid:2 1:1 1:1", "feature indices must ascend within a line, got '1:1' after"),
-    ("1 qid:2 20000000:1", "a feature index must be at most 16777216, got '20000000:1'"),
-    ("1 qid:2 99999999999999999999:1", "a feature index must be at most 16777216, got '9999"),
-    ("1 qid:2 99999999999999999999:1 2:2", "a feature must be index:value, got '9999"),
-    ("1 1:1", "a document must have qid:ID after its label, as no group file is given"),
-    ("1", "a document must have qid:ID after its label"),
-    ("1 qid: 1:1", "a query must be qid:ID, got 'qid:'"),
-    ("1 qid:\x01 1:1", r"a query must be qid:ID, got 'qid:\\x01'"),
-    ("1 quid:1 1:1", "a feature must be index:value, got 'quid:1'"),
-    ("1 qid:2\v1:1", r"a query must be qid:ID, got 'qid:2\\x0b1:1' with U\+000B \(a control"),
-    ("1 qid:2\f1:1", r"a query must be qid:ID, got 'qid:2\\x0c1:1' with U\+000C"),
-    ("1 qid:2\0001:1", r"a query must be qid:ID, got 'qid:2\\x001:1' with U\+0000"),
-    ("1 qid:2 \v1:1", r"a feature must be index:value, got '\\x0b1:1' with U\+000B"),
-    ("1 qid:2 1:1\u00a02:1", r"a finite number, got '1\\xc2\\xa02:1' with U\+00A0 \(no-break sp"),
-    ("\ufeff1 qid:2 1:1", r"a label must be .*got '\\xef\\xbb\\xbf1' with U\+FEFF"),
-    ("1\u2003qid:2 1:1", r"a label must be .* with U\+2003 \(em space\) in it"),
-    ("1 qid:2\r1:1", "a line must end with a line feed, got a carriage return"),
-    ("1\rqid:2 1:1", "a line must end with a line feed, got a carriage return"),
-    ("1 qid:2 1:1\r0 qid:2 1:2", "a line must end with a line feed, got a carriage return"),
-    ("1 qid:2 1:1 # c\r0 qid:2 1:2", "a line must end with a line feed, got a carriage return"),
-    ("# c\r0 qid:2 1:2", "a line must end with a line feed, got a carriage return"),
+    ("3 qid:2 1:", "3 qid:2 1:1", "a feature must be index:value, got '1:' without a value"),
+    ("3 qid:2 1", "3 qid:2 1:1", "a feature must be index:value, got '1'"),
+    ("3 qid:2 1: 2:3", "3 qid:2 1:1 2:3", "got '1:' without a value"),
+    ("3 qid:2 1:#2", "3 qid:2 1:1#2", "got '1:' without a value"),
+    ("3 qid:2 x:1", "3 qid:2 1:1", "a feature must be index:value, got 'x:1'"),
+    ("3 qid:2 -1:1", "3 qid:2 1:1", "a feature must be index:value, got '-1:1'"),
+    ("3 qid:2 +1:1", "3 qid:2 1:1", r"a feature must be index:value, got '\+1:1'"),
+    ("3 qid:2 1.5:1", "3 qid:2 1:1", "a feature must be index:value, got '1.5:1'"),
+    ("3 qid:2 :1", "3 qid:2 1:1", "a feature must be index:value, got ':1'"),
+    ("3 qid:2 1:1 qid:2", "3 qid:2 1:1", "a feature must be index:value, got 'qid:2'"),
+    ("3 qid:2 1:nan", "3 qid:2 1:0", "a value must be a finite number, got 'nan'"),
+    ("3 qid:2 1:-inf", "3 qid:2 1:-1", "a value must be a finite number, got '-inf'"),
+    ("3 qid:2 1:1e999", "3 qid:2 1:1e99", "a value must be a finite number, got '1e999'"),
+    ("3 qid:2 1:1_0", "3 qid:2 1:10", "a value must be a finite number, got '1_0'"),
+    ("3 qid:2 1:1:2", "3 qid:2 1:1 2:2", "a value must be a finite number, got '1:2'"),
+    ("3 qid:2 1:0x10", "3 qid:2 1:10", "a value must be a finite number, got '0x10'"),
+    ("3 qid:2 1:1e", "3 qid:2 1:1e0", "a value must be a finite number, got '1e'"),
+    ("3 qid:2 1:.", "3 qid:2 1:0.", "a value must be a finite number, got '.'"),
+    ("3 qid:2 1:--1", "3 qid:2 1:-1", "a value must be a finite number, got '--1'"),
+    ("3 qid:2 1:1\0", "3 qid:2 1:1", r"a value must be a finite number, got '1\\x00'"),
+    ("3 qid:2 1:1\v", "3 qid:2 1:1\t", r"a value must be a finite number, got '1\\x0b'"),
+    ("3 qid:2 1:\u0661", "3 qid:2 1:1", r"a value must be a finite number, got '\\xd9\\xa1'"),
+    ("nan qid:2 1:1", "1 qid:2 1:1", "a label must be a finite number of at least 0, got 'nan'"),
+    ("inf qid:2 1:1", "1 qid:2 1:1", "a label must be a finite number of at least 0, got 'inf'"),
+    (
+        "1e400 qid:2 1:1",
+        "1e100 qid:2 1:1",
+        "a label must be a finite number of at least 0, got '1e400'",
+    ),
+    ("-1 qid:2 1:1", "1 qid:2 1:1", "a label must be a finite number of at least 0, got '-1'"),
+    (
+        "-0.00000000000000000000000001 qid:2 1:1",
+        "0.00000000000000000000000001 qid:2 1:1",
+        "a label must be a finite number of at least 0",
+    ),
+    ("one qid:2 1:1", "1 qid:2 1:1", "a label must be a finite number of at least 0, got 'one'"),
+    ("qid:2 1:1", "1 qid:2 1:1", "a label must be a finite number of at least 0, got 'qid:2'"),
+    ("1:1 2:3", "1 qid:2 1:1 2:3", "a label must be a finite number of at least 0, got '1:1'"),
+    (
+        "1 qid:2 2:1 1:1",
+        "1 qid:2 1:1 2:1",
+        "feature indices must ascend within a line, got '1:1' after",
+    ),
+    (
+        "1 qid:2 7:1 1:1",
+        "1 qid:2 1:1 7:1",
+        "feature indices must ascend within a line, got '1:1' after",
+    ),
+    (
+        "1 qid:2 7:1 8:1 2:1",
+        "1 qid:2 2:1 7:1 8:1",
+        "feature indices must ascend within a line, got '2:1' after",
+    ),
+    (
+        "1 qid:2 1:1 1:1",
+        "1 qid:2 1:1 2:1",
+        "feature indices must ascend within a line, got '1:1' after",
+    ),
+    (
+        "1 qid:2 20000000:1",
+        "1 qid:2 900:1",
+        "a feature index must be at most 16777216, got '20000000:1'",
+    ),
+    (
+        "1 qid:2 99999999999999999999:1",
+        "1 qid:2 999:1",
+        "a feature index must be at most 16777216, got '9999",
+    ),
+    (
+        "1 qid:2 99999999999999999999:1 2:2",
+        "1 qid:2 2:2 999:1",
+        "a feature must be index:value, got '9999",
+    ),
+    (
+        "1 1:1",
+        "1 qid:2 1:1",
+        "a document must have qid:ID after its label, as no group file is given",
+    ),
+    ("1", "1 qid:2", "a document must have qid:ID after its label"),
+    ("1 qid: 1:1", "1 qid:2 1:1", "a query must be qid:ID, got 'qid:'"),
+    ("1 qid:\x01 1:1", "1 qid:2 1:1", r"a query must be qid:ID, got 'qid:\\x01'"),
+    ("1 quid:1 1:1", "1 qid:2 1:1", "a feature must be index:value, got 'quid:1'"),
+    (
+        "1 qid:2\v1:1",
+        "1 qid:2\t1:1",
+        r"a query must be qid:ID, got 'qid:2\\x0b1:1' with U\+000B \(a control",
+    ),
+    ("1 qid:2\f1:1", "1 qid:2 1:1", r"a query must be qid:ID, got 'qid:2\\x0c1:1' with U\+000C"),
+    ("1 qid:2\0001:1", "1 qid:2 1:1", r"a query must be qid:ID, got 'qid:2\\x001:1' with U\+0000"),
+    ("1 qid:2 \v1:1", "1 qid:2 1:1", r"a feature must be index:value, got '\\x0b1:1' with U\+000B"),
+    (
+        "1 qid:2 1:1\u00a02:1",
+        "1 qid:2 1:1 2:1",
+        r"a finite number, got '1\\xc2\\xa02:1' with U\+00A0 \(no-break sp",
+    ),
+    ("\ufeff1 qid:2 1:1", "1 qid:2 1:1", r"a label must be .*got '\\xef\\xbb\\xbf1' with U\+FEFF"),
+    ("1\u2003qid:2 1:1", "1 qid:2 1:1", r"a label must be .* with U\+2003 \(em space\) in it"),
+    ("1 qid:2\r1:1", "1 qid:2\t1:1", "a line must end with a line feed, got a carriage return"),
+    ("1\rqid:2 1:1", "1\tqid:2 1:1", "a line must end with a line feed, got a carriage return"),
+    (
+        "1 qid:2 1:1\r0 qid:2 1:2",
+        "1 qid:2 1:1\n0 qid:2 1:2",
+        "a line must end with a line feed, got a carriage return",
+    ),
+    (
+        "1 qid:2 1:1 # c\r0 qid:2 1:2",
+        "1 qid:2 1:1 # c\n0 qid:2 1:2",
+        "a line must end with a line feed, got a carriage return",
+    ),
+    (
+        "# c\r0 qid:2 1:2",
+        "# c\n1 qid:2 1:2",
+        "a line must end with a line feed, got a carriage return",
+    ),
 ]
 HIDDEN = "\u00a0\u2003\u3000\u0085\u1680\u2028\u200b\u2060\ufeff\x7f"
 
@@ -114,10 +174,13 @@ def test_a_qid_has_no_colon(write, identity):
     refused(f"line 3: a qid must .* nor a colon in it, got '{identity}'", path)
 
 
-@pytest.mark.parametrize(("line", "sentence"), LINES)
-def test_bad_lines(write, line, sentence):
+@pytest.mark.parametrize(("line", "mended", "sentence"), LINES)
+def test_bad_lines(write, line, mended, sentence):
+    """The same line with what is wrong put right is read."""
     refused(f"letor.txt, line 4: .*{sentence}", write(f"{GOOD}\n{line}\n1 qid:9 1:1\n"))
     refused(f"letor.txt, line 3: .*{sentence}", write(GOOD + line))
+    read = read_letor(write(f"{GOOD}\n{mended}\n1 qid:9 1:1\n"))
+    assert read.query_ids == ("1", "2", "9")
 
 
 def test_the_first_of_many_errors_is_named(write, monkeypatch):

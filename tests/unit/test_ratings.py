@@ -64,33 +64,55 @@ def test_missing_ratings_are_an_error_unless_dropped(write):
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "mended", "sentence"),
     [
-        ("a,b\n1,2,3\n", "line 2: a row must have 2 cells, as many as line 1, got 3"),
-        ("a,b\n1\n", "line 2: a row must have 2 cells"),
-        ("a,b\n1,x\n", "line 2, column 'b': a rating must be a number, got 'x'"),
-        ("a,b\n1,inf\n", "line 2, column 'b': a rating must be a number, got 'inf'"),
-        ("a,b\n1,1e999\n", "line 2, column 'b': a rating must be a number, got '1e999'"),
-        ("a,b\n1,1_0\n", "line 2, column 'b': a rating must be a number, got '1_0'"),
-        ("a,b\n1,\u0664\n", "line 2, column 'b': a rating must be a number"),
-        ("a,b\n1,NA\n", "line 2, column 'b': a rating is missing; missing='drop'"),
-        ("a,a\n1,2\n", "line 1: items must have different names, got 'a' 2 times"),
-        ("a,b, a \n1,2,3\n", "line 1: items must have different names, got 'a' 2 times"),
-        ("a,,c\n1,2,3\n", "line 1: every item must have a name, got none for item 1 of 0 to 2"),
-        ("a,b,\n1,2,\n", "line 1: every item must have a name, got none for item 2 of 0 to 2"),
-        ('a,"b\n1,2\n', "line 2: cells must be readable as CSV: unexpected end of data"),
-        ("a|b\n1|2\n", "a rating must be a number, got '1|2'; `delimiter` says what"),
-        ('a,b\n"1,5",2\n', "got '1,5'; decimal=',' reads decimal commas"),
-        ("a,b\nx,2\n", "got 'x'; ids='a' leaves the column out"),
-        ("a,b\n1,nan\n", "line 2, column 'b': a rating is missing"),
-        ("a,b\n1,-2\n", "column 'b': a rating is negative"),
-        ("a,b\n", "must have at least one complete row"),
-        ("", "must start with a header"),
+        ("a,b\n1,2,3\n", "a,b\n1,2\n", "line 2: a row must have 2 cells, as many as line 1, got 3"),
+        ("a,b\n1\n", "a,b\n1,2\n", "line 2: a row must have 2 cells"),
+        ("a,b\n1,x\n", "a,b\n1,4\n", "line 2, column 'b': a rating must be a number, got 'x'"),
+        ("a,b\n1,inf\n", "a,b\n1,2\n", "line 2, column 'b': a rating must be a number, got 'inf'"),
+        (
+            "a,b\n1,1e999\n",
+            "a,b\n1,1e1\n",
+            "line 2, column 'b': a rating must be a number, got '1e999'",
+        ),
+        ("a,b\n1,1_0\n", "a,b\n1,10\n", "line 2, column 'b': a rating must be a number, got '1_0'"),
+        ("a,b\n1,\u0664\n", "a,b\n1,4\n", "line 2, column 'b': a rating must be a number"),
+        ("a,b\n1,NA\n", "a,b\n1,0\n", "line 2, column 'b': a rating is missing; missing='drop'"),
+        ("a,a\n1,2\n", "a,A\n1,2\n", "line 1: items must have different names, got 'a' 2 times"),
+        (
+            "a,b, a \n1,2,3\n",
+            "a,b, c \n1,2,3\n",
+            "line 1: items must have different names, got 'a' 2 times",
+        ),
+        (
+            "a,,c\n1,2,3\n",
+            "a,b,c\n1,2,3\n",
+            "line 1: every item must have a name, got none for item 1 of 0 to 2",
+        ),
+        (
+            "a,b,\n1,2,\n",
+            "a,b,c\n1,2,3\n",
+            "line 1: every item must have a name, got none for item 2 of 0 to 2",
+        ),
+        (
+            'a,"b\n1,2\n',
+            'a,"b"\n1,2\n',
+            "line 2: cells must be readable as CSV: unexpected end of data",
+        ),
+        ("a|b\n1|2\n", "a;b\n1;2\n", "a rating must be a number, got '1|2'; `delimiter` says what"),
+        ('a,b\n"1,5",2\n', 'a,b\n"1.5",2\n', "got '1,5'; decimal=',' reads decimal commas"),
+        ("a,b\nx,2\n", "a,b\n7,2\n", "got 'x'; ids='a' leaves the column out"),
+        ("a,b\n1,nan\n", "a,b\n1,0\n", "line 2, column 'b': a rating is missing"),
+        ("a,b\n1,-2\n", "a,b\n1,2\n", "column 'b': a rating is negative"),
+        ("a,b\n", "a,b\n1,2\n", "must have at least one complete row"),
+        ("", "a\n1\n", "must start with a header"),
     ],
 )
-def test_bad_files_name_line_and_column(write, text, sentence):
+def test_bad_files_name_line_and_column(write, text, mended, sentence):
+    """The same file with what is wrong put right is read."""
     with pytest.raises(InvalidInput, match=sentence):
         read_ratings(write(text))
+    assert len(read_ratings(write(mended)).values) == 1
 
 
 def test_unreadable_files(tmp_path):
@@ -112,6 +134,7 @@ def test_options_exclude_each_other(write):
         read_ratings(path, missing="maybe")
     with pytest.raises(InvalidInput, match="one value only"):
         read_ratings(write("a,b\n2,2\n"), grades=2)
+    assert read_ratings(write("a,b\n1,2\n"), grades=2, missing="drop").values.tolist() == [[0, 1]]
 
 
 VALUES = [[1.0, 2.5], [0.0, 4.0], [3.0, 3.0]]
