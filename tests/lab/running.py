@@ -9,7 +9,7 @@ from keyhole.cli.app import app
 
 
 def run(*arguments, code=0):
-    """Run a command on a terminal of 100 columns: consoles ask for them once, when they are made."""
+    """Run a command on a terminal of 100 columns: consoles ask for them when they are made."""
     with patch.object(terminal.OUT, "_width", 100), patch.object(terminal.ERR, "_width", 100):
         result = CliRunner().invoke(app, [str(a) for a in arguments], env={"COLUMNS": "100"})
     assert result.exit_code == code, result.output + result.stderr
