@@ -40,7 +40,7 @@ play: $(VENV)/running ## Play the thesis's game; figure and results go to out/
 check: $(VENV)/installed ## Format, lint, strict types, import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 	$(BIN)/lint-imports
 
 # Interpreted kernels give the bits that compiled ones give (tests/contract): what does little with
@@ -79,7 +79,7 @@ bench: $(VENV)/installed ## Speed against plain NumPy and a tight C++ loop, as r
 kills: $(VENV)/installed ## A hundred interrupts and a hundred kills of commands that must go on (twenty minutes); KILLS="--times 10"
 	$(BIN)/python -m bench.kills $(KILLS)
 
-cachecases: $(VENV)/installed ## Every kernel from a cache that others filled (ten minutes; make test has an eighth)
+cachecases: $(VENV)/installed ## Every kernel from a cache that others filled (ten minutes; make test has a sixteenth)
 	$(BIN)/python -m pytest tests/contract/test_cache.py --every-case
 
 manyrankers: $(VENV)/installed ## What ten thousand rankers cost the service, beside ten (minutes); MANYRANKERS="--rankers 1000"

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from keyhole.threads import n_cores
+
 # These tests need the packages that `make test-ecosystem` installs, which runs them.
 collect_ignore = ["ecosystem"]
 
@@ -40,9 +42,18 @@ def pytest_configure(config):
     gc.disable()
 
 
+def pytest_xdist_auto_num_workers():
+    """Have one process more than there are cores: many tests wait for servers and clocks."""
+    return n_cores() + 1
+
+
 def pytest_collection_finish():
-    """Look for garbage from here on, and not among what was imported: it would be a third of it."""
+    """Look for garbage from here on, and not among what was imported: it would be a third of it.
+
+    The compiler makes much that is soon freed without: to look less often takes a tenth off it.
+    """
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
     gc.enable()
 
 

@@ -43,15 +43,18 @@ def play_runs(
         return [play_run(run, tell, stop) for run in range(runs)]
     steps: deque[int] = deque()  # threads note what they played, this one tells
     with ThreadPoolExecutor(n_threads) as pool:
-        futures = [pool.submit(play_run, run, steps.append, stop) for run in range(runs)]
         try:
-            pending = set(futures)
-            while pending:
-                done, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
-                tell(sum(steps.popleft() for _ in range(len(steps))))
-                if any(future.exception() for future in done):
-                    break
-        finally:
+            try:
+                futures = [pool.submit(play_run, run, steps.append, stop) for run in range(runs)]
+                pending = set(futures)
+                while pending:
+                    done, pending = wait(pending, timeout=0.1, return_when=FIRST_EXCEPTION)
+                    tell(sum(steps.popleft() for _ in range(len(steps))))
+                    if any(future.exception() for future in done):
+                        break
+            finally:
+                stop.set()
+        finally:  # a second interrupt may have come before the event was set
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
         return [future.result() for future in futures]

@@ -1,8 +1,8 @@
 """Whatever can be compiled from rows of the tables, as cases that give a digest of their bits.
 
 Run as a script, it prints the digests of some cases (without names: of all) as JSON: ``fill`` has a
-process for each, ``play`` plays them in one process in the given order, ``fill some`` takes an
-eighth of all, which ones the sources of the kernels decide.
+process for each, ``play`` plays them in one process in the given order, ``fill some`` takes a
+sixteenth of all, which ones the sources of the kernels decide.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ from tests.contract.test_contextual import EXAMPLES as LIST_EXAMPLES
 from tests.contract.test_contracts import RANKER_EXAMPLES, REVEAL_EXAMPLES, WORLD_EXAMPLES
 
 ROUNDS = 40
-_ONE_IN = 8
+_ONE_IN = 16
 Case = Callable[[], list[Any]]
 
 

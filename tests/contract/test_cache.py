@@ -48,7 +48,7 @@ def small(tmp_path_factory):
 
 
 def test_whatever_fills_the_cache_all_is_played_from_it_in_any_order(tmp_path, pytestconfig):
-    """An eighth of all cases, others for every version of the kernels; --every-case is for all."""
+    """A sixteenth of all cases, others for each version of the kernels; --every-case takes all."""
     command = "fill" if pytestconfig.getoption("every_case") else "fill some"
     fresh = digests(start(command, cache=tmp_path))
     assert len(set(fresh.values())) > 0.8 * len(fresh)  # most cases differ from all others

@@ -158,6 +158,29 @@ def test_one_run_that_fails_stops_the_others():
 # ------------------------------------------------------------------ logs
 
 
+def test_runs_end_however_often_they_are_interrupted(monkeypatch):
+    """A second interrupt comes before the first has stopped them."""
+
+    class Interrupted(Event):
+        n_calls = 0
+
+        def set(self):
+            self.n_calls += 1
+            if self.n_calls == 1:
+                raise KeyboardInterrupt
+            super().set()
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    ended = []
+    monkeypatch.setattr("keyhole.threads.Event", Interrupted)
+    monkeypatch.setattr("keyhole.threads.wait", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        play_runs(lambda run, tell, stop: ended.append(stop.wait(5.0)), 2, 2, None)
+    assert all(ended)
+
+
 def test_logs_of_rounds_by_hand(tmp_path):
     ranker = RANKER.fresh(seed=SEED, run=1)
     pairs = []
