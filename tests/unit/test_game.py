@@ -177,7 +177,7 @@ def test_runs_end_however_often_they_are_interrupted(monkeypatch):
     monkeypatch.setattr("keyhole.threads.Event", Interrupted)
     monkeypatch.setattr("keyhole.threads.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        play_runs(lambda run, tell, stop: ended.append(stop.wait(5.0)), 2, 2, None)
+        play_runs(lambda *given: ended.append(given[2].wait(5.0)), 2, 2, None)
     assert all(ended)
 
 
