@@ -6,10 +6,9 @@ from typing import Any
 
 from scipy.stats import t as student
 
+from keyhole.rankers import RTopK
 from tests.service.references import History, Shown, gain_of, weights_of
 from tests.service.summary_references import mean
-
-ROUNDING = 1e-12
 
 
 @dataclass
@@ -21,10 +20,12 @@ class Row:
     """Without those that nothing is known of."""
     order: list[str]
     least: float | None
+    round: int
+    block: int
 
 
 def rows_of(history: History, after: int) -> tuple[list[Row], int]:
-    """Return the rounds that can be judged, as feedback on them came, and how many cannot be."""
+    """Return the rounds that can be judged, in their order, and how many cannot be."""
     names, measure = history.config.catalogue, history.config.measure
 
     def counts(one: Shown) -> bool:
@@ -33,13 +34,22 @@ def rows_of(history: History, after: int) -> tuple[list[Row], int]:
 
     asked = [one for one in history.rounds if one.event.seq > after]
     rows = []
-    for one in history.heard:
+    for one in sorted(history.heard, key=lambda one: one.round):
         if one in asked and counts(one) and one.was_seen:
             gains = {name: gain_of(measure, grade) for name, grade in one.by_name.items()}
             likely = one.likely["chances"] or []
             chances = dict(zip(one.top, likely, strict=False))
-            rows.append(Row(gains, chances, one.order, one.likely["least_chance"]))
+            least = one.likely["least_chance"]
+            rows.append(Row(gains, chances, one.order, least, one.round, block_of(history, one)))
     return rows, sum(not counts(one) for one in asked)
+
+
+def block_of(history: History, one: Shown) -> int:
+    """Return the length of the block that an item was explored in, once; 1 where there is none."""
+    if not isinstance(history.alone, RTopK) or one.likely["chances"] is None:
+        return 1
+    fair = one.config.apprentice_share if one.ranked.mode == "apprentice" else 1.0
+    return round(fair / one.likely["p_marginal"])
 
 
 Weights = list[dict[str, float]]
@@ -67,12 +77,20 @@ def policy_of(history: History, rows: list[Row], policy: Any) -> tuple[Weights, 
 
 
 def contributions(rows: list[Row], given: Weights, expected: Weights) -> dict[str, list[float]]:
-    """Return what each row says, by importance weights alone, and beside means of rows before."""
-    plain, robust, bases = [], [], []
-    sums: dict[str, float] = {}
-    counts: dict[str, int] = {}
+    """Return what each row says, by importance weights alone, and beside means of rows before.
+
+    Rows of its own block are not before a row, whose length may be one more than that of others.
+    """
+    plain, robust = [], []
+    longest = max(row.block for row in rows)
+    away = longest + 1 if longest > 1 else 1
     for row, weights, before in zip(rows, given, expected, strict=True):
-        known = {name: sums[name] / counts[name] for name in counts}
+        gained: dict[str, list[float]] = {}
+        for other in rows:
+            if other.round <= row.round - away:
+                for name in other.chances:
+                    gained.setdefault(name, []).append(other.gains[name])
+        known = {name: math.fsum(values) / len(values) for name, values in gained.items()}
         base = math.fsum(weights[name] * known.get(name, 0.0) for name in weights)
         plain.append(
             math.fsum(before[name] * row.gains[name] / p for name, p in row.chances.items())
@@ -81,12 +99,8 @@ def contributions(rows: list[Row], given: Weights, expected: Weights) -> dict[st
             before[name] * (row.gains[name] - known.get(name, 0.0)) / p
             for name, p in row.chances.items()
         ]
-        bases.append(base)
         robust.append(base + math.fsum(surprise))
-        for name in row.chances:
-            sums[name] = sums.get(name, 0.0) + row.gains[name]
-            counts[name] = counts.get(name, 0) + 1
-    return {"importance-weighted": plain, "doubly-robust": robust, "bases": bases}
+    return {"importance-weighted": plain, "doubly-robust": robust}
 
 
 Range = tuple[float, float]
@@ -103,7 +117,6 @@ def record_of(
     config, n_items = history.config, len(history.config.catalogue or ())
     best_gain = gain_of(config.measure, history.grade)
     said = contributions(rows, given, expected)
-    bases = said.pop("bases")
     least = [row.least for row in rows if row.chances]
     reach = max(map(abs, weights_of(config.measure, n_items))) * best_gain * config.k
     ends = [
@@ -115,12 +128,10 @@ def record_of(
         span = None
         if None not in least and least:
             far = reach / min(each for each in least if each is not None)
-            low, high = (0.0, far) if min(values) > -ROUNDING else (-far, far)
-            span = (
-                (low, high)
-                if name == "importance-weighted"
-                else (min(bases) - far, max(bases) + far)
-            )
+            gains_only = min(min(each.values()) for each in expected) >= 0.0
+            span = (0.0 if gains_only else -far, far)
+            if name == "doubly-robust":  # whatever was predicted
+                span = (ends[0] - far, ends[1] + far)
         record[name] = {
             "value": math.fsum(values) / len(values),
             "standard_error": deviation(values) / math.sqrt(len(values)),

@@ -43,7 +43,8 @@ def judged(rng: Any, n_rounds: int = N_ROUNDS) -> tuple[Rounds, Judge]:
     seen = np.argsort(shown, axis=1)[:, :K]
     gains = (rng.random((n_rounds, K)) < LIKED[seen]) * 1.0
     chances = np.full((n_rounds, K), K / 4)
-    return Rounds(seen, gains, chances, shown, K / 4, 0), Judge(NAMES, PLACES, NAMES, 1.0, K * 1.0)
+    rounds = Rounds(np.arange(n_rounds), 1, seen, gains, chances, shown, K / 4, 0)
+    return rounds, Judge(NAMES, PLACES, NAMES, 1.0, K * 1.0)
 
 
 def worth(order: list[str]) -> float:

@@ -33,8 +33,12 @@ JUDGED = {
     "a least chance that is not known": Game(
         asked(ranker="iw-onlinerank", settings={"horizon": 200}), 80, seed=23
     ),
+    "blocks, in a share of rounds, late": Game(
+        asked(ranker="rtopk", mode="apprentice", apprentice_share=0.7, settings={"horizon": 90}),
+        150, seed=28, delay=9.0,
+    ),
     "a cutoff": Game(asked(ranker="random", k=2, measure="DCG@2", max_grade=2.0), 90, seed=24),
-}
+}  # fmt: skip
 
 
 def judged(crowd, **asked):
@@ -155,6 +159,14 @@ def test_notes_say_what_the_numbers_rest_on():
     ):
         notes = " ".join(judged(crowd, **question)["notes"])
         assert ((flatters in notes), (stays in notes)) == (flattered, rests)
+
+
+def test_where_draws_of_a_block_depend_on_each_other_nothing_is_said_to_be_proved():
+    for game, is_proved in (({"ranker": "random"}, True), ({"ranker": "rtopk"}, False)):
+        settings = {} if is_proved else {"settings": {"horizon": 60}}
+        crowd = played(Game(asked(**game, **settings), 60, seed=29))
+        notes = " ".join(judged(crowd)["notes"])
+        assert ("nothing is proved" in notes) is not is_proved
 
 
 @pytest.mark.parametrize(

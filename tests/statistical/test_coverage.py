@@ -96,6 +96,18 @@ def test_intervals_hold_as_often_as_expected(bound):
     assert 0.94 <= expected <= 0.965
 
 
+@pytest.mark.parametrize(("bound", "rate"), [("student-t", 0.797), ("clopper-pearson", 0.988)])
+def test_intervals_of_rare_clicks_hold_as_often_as_the_page_says(bound, rate):
+    """Logs with few clicks have a low estimate, and by Student little spread: both ends are low."""
+    found = measure_coverage("rare", bound, n_logs=N_LOGS, seed=2, ends=both_ends)
+    expected = expected_rate(SETTINGS["rare"], bound, 0.95, two_sided=True)
+    low, high = found.interval
+    print(f"{found}; expected {expected:.2%}")
+    assert low <= expected <= high
+    assert round(expected, 3) == rate
+    assert found.falls_short == (bound == "student-t")
+
+
 @pytest.mark.parametrize(
     ("setting", "bound"),
     [("often", "empirical-bernstein"), ("often", "betting"), ("rare-difference", "betting")],

@@ -219,12 +219,16 @@ def test_seen_items_by_their_chances():
     options = {"largest": 2.0, "least_chance": 0.05}
     found = seen_items(gains, chances, weights, **options)
     assert found.contributions.tolist() == pytest.approx(plain, rel=1e-12)
-    assert (found.name, found.range) == ("importance-weighted", (0.0, 40.0))
-    lost = seen_items(-gains, chances, weights, **options)
-    assert lost.range == (-40.0, 40.0)
-    robust = seen_items(gains, chances, weights, predicted=guesses, base=base, **options)
+    assert (found.name, found.range) == ("importance-weighted", (-40.0, 40.0))
+    for known, low in ((True, 0.0), (False, -40.0)):
+        one_sided = seen_items(gains, chances, weights, never_negative=known, **options)
+        assert one_sided.range == (low, 40.0)
+    predictions = {"predicted": guesses, "base": base}
+    assert seen_items(gains, chances, weights, **predictions, **options).range is None
+    predictions["base_range"] = (-1.0, 3.0)
+    robust = seen_items(gains, chances, weights, **predictions, **options)
     assert robust.contributions.tolist() == pytest.approx(corrected, rel=1e-12)
-    assert (robust.name, robust.range, robust.bias) == ("doubly-robust", (-40.25, 41.5), "none")
+    assert (robust.name, robust.range, robust.bias) == ("doubly-robust", (-41.0, 43.0), "none")
     for fewer in ({}, {"largest": 2.0}, {"least_chance": 0.05}):
         assert seen_items(gains, chances, weights, **fewer).range is None
     refused = {

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.errors import FloatArray, InvalidInput
-from keyhole.offline.estimators import Estimate
+from keyhole.offline.estimators import Estimate, Range
 
 
 def seen_items(
@@ -14,6 +14,8 @@ def seen_items(
     *,
     predicted: ArrayLike | None = None,
     base: ArrayLike | None = None,
+    base_range: Range | None = None,
+    never_negative: bool = False,
     largest: float | None = None,
     least_chance: float | None = None,
 ) -> Estimate:
@@ -34,6 +36,11 @@ def seen_items(
     base
         What the policy's whole ranking was predicted to score in each round. Goes with
         ``predicted``.
+    base_range
+        What predictions of the whole ranking could have been, whatever was seen: what they were is
+        no range.
+    never_negative
+        Whether gains and the weights of all items are known to be at least 0.
     largest
         The most that the items seen in one round can count, for bounds with a guarantee.
     least_chance
@@ -45,7 +52,13 @@ def seen_items(
     A round contributes base + sum over seen items of weight (gain - predicted) / chance: unbiased
     for measures with gains per item, whatever the predictions, as long as they are made of earlier
     rounds alone. Without predictions it is importance weighting; with good ones its variance is a
-    fraction of that.
+    fraction of that. Earlier rounds are those whose draws do not depend on the round's own: all
+    before it where each draws anew, and those of earlier blocks where a ranker such as RTop-kF
+    draws a block at once, in which an item that was seen is not seen again.
+
+    The estimate has a range, for bounds with a guarantee, where ``least_chance`` is known, and for
+    predictions ``base_range``. It follows from these alone: what the rows happen to be is no limit
+    of what they could have been.
 
     Examples
     --------
@@ -73,8 +86,8 @@ def seen_items(
     if largest is None or not least_chance:
         return Estimate(name, contributions, "none")
     reach = largest / least_chance
-    if base is not None:
-        lowest, highest = float(np.min(base)), float(np.max(base))
-        return Estimate(name, contributions, "none", (lowest - reach, highest + reach))
-    low = 0.0 if contributions.min() >= 0.0 else -reach
-    return Estimate(name, contributions, "none", (low, reach))
+    if base is None:
+        return Estimate(name, contributions, "none", (0.0 if never_negative else -reach, reach))
+    if base_range is None:
+        return Estimate(name, contributions, "none")
+    return Estimate(name, contributions, "none", (base_range[0] - reach, base_range[1] + reach))

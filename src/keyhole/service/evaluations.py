@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.contracts import Measure
-from keyhole.errors import FloatArray, InvalidInput, shown
+from keyhole.errors import FloatArray, IntArray, InvalidInput, shown
 from keyhole.measures import measure as named_measure
 from keyhole.offline.bounds import lower_bound
 from keyhole.offline.estimators import Estimate, Range
@@ -24,6 +24,10 @@ _FEWEST_ROUNDS = 10
 class Rounds(NamedTuple):
     """The rounds of a log that can be judged: one row each, one column per item revealed."""
 
+    round: IntArray
+    """Which rounds they were, in order."""
+    block: int
+    """How many rounds on two draws may still depend on each other: 1 where each is drawn anew."""
     seen: Any
     gains: FloatArray
     chances: FloatArray
@@ -101,18 +105,25 @@ def evaluate(
         "measure": config.measure,
         **{name: _record(both, request.confidence) for name, both in estimates.items()},
         "difference": _record(difference, request.confidence),
-        "notes": _notes(request, named_measure(config.measure)),
+        "notes": _notes(request, named_measure(config.measure), rounds),
     }
 
 
-def _notes(request: EvaluationRequest, measure: Measure) -> list[str]:
+def _notes(request: EvaluationRequest, measure: Measure, rounds: Rounds) -> list[str]:
     notes = [
         "Rounds without feedback are left out: unbiased where whether feedback comes does not "
         "depend on relevance.",
         "`interval` holds for every number of rounds; `approximate_interval` in the limit, and not "
-        "yet where items were hardly seen.",
+        "yet where items were hardly seen or seldom liked: its upper end is then too low far more "
+        "often than it says, its lower end too high less often.",
         "Scores are gains: losses count as negative.",
     ]
+    if rounds.block > 1:
+        notes.append(
+            "That `interval` holds is proved where each list is drawn anew. Here lists of a block "
+            "were drawn together, each item once: values are unbiased, and of `interval` and "
+            "`lower_bounds` nothing is proved."
+        )
     if measure.discount.startswith("pairs"):
         notes.append(
             f"Scores are those of SumLoss, of which {measure.label} takes away what is the same "
@@ -180,7 +191,8 @@ def _rounds(
             f"by a ranker that knows how likely items were to be seen, got {len(rows)} rounds"
             f"{'' if knows_chances or not rows else ' of one that does not'}."
         )
-    return _table(rows, len(names), exponential, n_skipped)
+    rows.sort(key=lambda row: row[0].round)  # feedback may come in any order
+    return _table(rows, len(names), exponential, _block(rows, configs), n_skipped)
 
 
 def _can_be_judged(ranked: Ranked, config: Config, names: tuple[str, ...]) -> bool:
@@ -189,8 +201,28 @@ def _can_be_judged(ranked: Ranked, config: Config, names: tuple[str, ...]) -> bo
     return config.catalogue == names and ranked.n_excluded == 0 and was_drawn
 
 
+def _block(rows: list[tuple[Ranked, Answered]], configs: dict[int, Config]) -> int:
+    """Return how many rounds on two draws may still depend on each other.
+
+    Where what a round reveals is likelier given the past than over all draws, or less likely,
+    something is shown at one time of a block: in one round of so many.
+    """
+    lengths, depends = [1], False
+    for ranked, _ in rows:
+        if ranked.chances is not None and ranked.p_marginal:
+            is_shared = ranked.mode == "apprentice"
+            share = configs[ranked.catalogue or 0].apprentice_share if is_shared else 1.0
+            lengths.append(round(share / ranked.p_marginal))
+            depends |= ranked.p_conditional != ranked.p_marginal
+    return max(lengths) + 1 if depends else 1  # a block may be a round longer than those revealed
+
+
 def _table(
-    rows: list[tuple[Ranked, Answered]], n_items: int, exponential: bool, n_skipped: int
+    rows: list[tuple[Ranked, Answered]],
+    n_items: int,
+    exponential: bool,
+    block: int,
+    n_skipped: int,
 ) -> Rounds:
     depth = max(len(answered.relevance) for _, answered in rows)
     seen = np.zeros((len(rows), depth), np.int64)
@@ -206,7 +238,8 @@ def _table(
         shown_at[row, list(ranked.ranking)] = np.arange(n_items)
     if exponential:
         gains = 2.0**gains - 1.0
-    return Rounds(seen, gains, chances, shown_at, _least_chance(rows), n_skipped)
+    at = np.array([ranked.round for ranked, _ in rows])
+    return Rounds(at, block, seen, gains, chances, shown_at, _least_chance(rows), n_skipped)
 
 
 def _least_chance(rows: list[tuple[Ranked, Answered]]) -> float | None:
@@ -255,17 +288,21 @@ def _both(rounds: Rounds, weights: Weights, judge: Judge) -> dict[str, Estimate]
     means = _means_before(rounds, len(judge.names))
     predicted = np.take_along_axis(means, rounds.seen, axis=1)
     base = (weights.given * means).sum(axis=1)
+    worth = _worth(weights.given, judge.largest_gain)
     known = {"largest": judge.largest, "least_chance": rounds.least_chance}
-    plain = seen_items(rounds.gains, rounds.chances, of_seen, **known)
+    never_negative = bool(weights.expected.min() >= 0.0)
+    plain = seen_items(
+        rounds.gains, rounds.chances, of_seen, never_negative=never_negative, **known
+    )
     robust = seen_items(
         rounds.gains,
         rounds.chances,
         of_seen,
         predicted=predicted,
         base=base,
+        base_range=worth,
         **known,
     )
-    worth = _worth(weights.given, judge.largest_gain)
     return {each.name: replace(each, value_range=worth) for each in (plain, robust)}
 
 
@@ -277,7 +314,11 @@ def _worth(weights: FloatArray, largest_gain: float) -> Range:
 
 
 def _means_before(rounds: Rounds, n_items: int) -> FloatArray:
-    """Return the mean gain of every item as it was known before each round; 0 at first."""
+    """Return the mean gain of every item as it was known before each round; 0 at first.
+
+    Where draws of a block depend on each other, before it is before the block: an item that was
+    seen in it is not seen again, so what it gained would be counted and never be set right.
+    """
     n_rows, depth = rounds.gains.shape
     known = ~np.isnan(rounds.chances)
     counts, sums = np.zeros((n_rows + 1, n_items)), np.zeros((n_rows + 1, n_items))
@@ -285,5 +326,6 @@ def _means_before(rounds: Rounds, n_items: int) -> FloatArray:
     for column in range(depth):
         np.add.at(counts, (rows, rounds.seen[:, column]), known[:, column])
         np.add.at(sums, (rows, rounds.seen[:, column]), known[:, column] * rounds.gains[:, column])
-    counts, sums = counts.cumsum(axis=0)[:-1], sums.cumsum(axis=0)[:-1]
+    n_before = np.searchsorted(rounds.round, rounds.round - rounds.block, "right")
+    counts, sums = counts.cumsum(axis=0)[n_before], sums.cumsum(axis=0)[n_before]
     return np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0.0)
