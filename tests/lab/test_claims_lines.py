@@ -183,13 +183,20 @@ def test_what_is_exactly_at_a_limit(claim, holds):
 
 
 def test_where_no_error_is_known_none_is_allowed_for():
-    """A single run has no error: means alone are compared, and nothing holds of an interval."""
+    """A single run has no error, and takes none from the other; nothing holds of an interval.
+
+    c has 2.5 ± 1: it is above a by 1.5 errors of its own, and by no more.
+    """
     one = {"a": flat("a", 1.0), "b": flat("b", 1.5), "c": flat("c", 1.5, 3.5)}
     claim: dict[str, Any] = {"text": "claim", "kind": "order", "curves": ["a", "b"], "errors": 9.0}
     assert judge(claim, one, {}, {}).holds is True
     assert judge({**claim, "by": 0.5}, one, {}, {}).holds is False
-    assert judge({**claim, "curves": ["a", "c"]}, one, {}, {}).holds is True
-    assert judge({**claim, "curves": ["a", "c"], "by": 1.5}, one, {}, {}).holds is False
+    for errors, holds in ((9.0, False), (1.5 + TINY, False), (1.5 - TINY, True), (0.0, True)):
+        beside = {**claim, "curves": ["a", "c"], "errors": errors}
+        assert judge(beside, one, {}, {}).holds is holds
+    beside = {**claim, "curves": ["a", "c"], "errors": 1.0}
+    assert judge({**beside, "by": 0.5 + TINY}, one, {}, {}).holds is False
+    assert judge({**beside, "by": 0.5 - TINY}, one, {}, {}).holds is True
     line = {"text": "claim", "kind": "power", "line": "l", "high": 0.5}
     lines = {"l": curve("l", [[2.0, 4.0, 8.0]], [10, 100, 1000])}
     found = judge(line, {}, lines, {})

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.bounds import keystone
+from keyhole.errors import InvalidInput
 from keyhole.figures.panels import REGRET
 from keyhole.lab.figures import studies
 from keyhole.lab.kinds.games import GameSpec, build, play_game, summary
@@ -155,6 +157,68 @@ def test_lines_are_drawn_at_the_points_of_the_longest_curve_of_their_panel(paper
     scale = 3.0 * (16.0 * 16.0 * 16.0 * 4.0 * 2.0) ** (1 / 3)  # D, R and A of SumLoss, two cells
     assert line.values[0].tolist() == pytest.approx([scale, scale * 30 ** (-1 / 3)])
     assert _lines(study, {"other": curves["other"]}) == {}
+
+
+def bound_of(folder, line, *games):
+    """Return the line of a study whose curves are such games, at one round and at a thousand."""
+    folder.mkdir()
+    curves = "".join(
+        f'[[curve]]\nlabel = "{number}"\n{game}\n' for number, game in enumerate(games)
+    )
+    (folder / "study.toml").write_text(
+        'kind = "game"\ntitle = "Lines"\npaper = "None"\nabout = "nothing"\n'
+        f'{curves}[[line]]\nlabel = "bound"\nitems = 4\n{line}\n'
+    )
+    (folder / "expected.toml").write_text("claim = []\n")
+    study = read_study(folder)
+    found = {each.label: Curve(each.label, np.array([1, 1000]), np.ones((2, 2)))
+             for each in study.curves}  # fmt: skip
+    return _lines(study, found)["bound"].values[0].tolist()
+
+
+SUM_LOSS = 'items = 4\nmeasure = "SumLoss"'
+
+
+@pytest.mark.parametrize(
+    ("line", "games", "expected"),
+    [
+        # R R D A: R and D are 16 for SumLoss and 4 for DCG, A is 4; R and A times the top gain.
+        ("", [f"{SUM_LOSS}\ntop = 2"], (16**3 * 4, 2)),
+        ("", [SUM_LOSS, f"{SUM_LOSS}\ntop = 1"], (16**3 * 4, 4)),  # one where nothing is said
+        ("", [SUM_LOSS, f"{SUM_LOSS}\ntop = 2"], (16**3 * 4, 4)),  # they differ: one item
+        ("top = 4", [f"{SUM_LOSS}\ntop = 2"], (16**3 * 4, 1)),
+        ('measure = "DCG"', [SUM_LOSS], (4**4, 4)),
+        ("", ["items = 4"], (4**4, 4)),
+        ("", ["items = 4\nranker_options = { max_grade = 2.0 }"], (4**4 * 3**3, 4)),
+        ("max_grade = 1.0", ["items = 4\nranker_options = { max_grade = 2.0 }"], (4**4, 4)),
+    ],
+)
+def test_a_line_takes_what_the_curves_beside_it_agree_on(tmp_path, line, games, expected):
+    product, n_cells = expected
+    found = bound_of(tmp_path / "lines", f'kind = "top-k-bound"\n{line}', *games)
+    scale = 3.0 * (product * n_cells) ** (1 / 3)
+    print(found, scale)
+    assert found == pytest.approx([scale, scale / 10.0])
+
+
+def test_the_bound_of_keystone_takes_the_grades_of_the_file_that_is_played(tmp_path):
+    (tmp_path / "people.csv").write_text("a,b,c,d\n3,0,1,2\n0,1,0,3\n")
+    game = f'world = "{tmp_path}/people.csv"\ntop = 2\nmeasure = "SumLoss"\nworld_options = '
+    found = bound_of(tmp_path / "lines", 'kind = "safety-bound"', game + "{ grades = 4 }")
+    constants = keystone.constants("SumLoss", 4, 2, 3.0)
+    assert found == [keystone.safety_bound(constants, t) / t for t in (1.0, 1000.0)]
+
+
+def test_a_line_beside_curves_of_two_measures_must_say_which_is_its_own(tmp_path):
+    games = (SUM_LOSS, "items = 4")
+    with pytest.raises(InvalidInput, match=r"'bound' must name its measure.* DCG and SumLoss"):
+        bound_of(tmp_path / "two", 'kind = "top-k-bound"', *games)
+    played: list[Any] = []
+    with pytest.raises(InvalidInput, match="must name its measure"):
+        reproduce(read_study(tmp_path / "two"), tmp_path / "out", lambda *done: played.append(done))
+    assert played == []  # it is refused before that takes an hour
+    named = bound_of(tmp_path / "one", 'kind = "top-k-bound"\nmeasure = "DCG"', *games)
+    assert named == pytest.approx([3.0 * (4**4 * 4) ** (1 / 3) * t for t in (1.0, 0.1)])
 
 
 def test_panels_are_drawn_as_the_study_says(papers, tmp_path):

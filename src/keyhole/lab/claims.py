@@ -38,9 +38,12 @@ def _shown(estimate: RunMean) -> str:
 
 
 def _apart(low: RunMean, high: RunMean, errors: float, by: float) -> bool:
-    """Return whether one mean is below another by standard errors of the difference, and more."""
-    spread = math.hypot(low.error, high.error)
-    return high.mean - low.mean > by + errors * (0.0 if math.isnan(spread) else spread)
+    """Return whether one mean is below another by standard errors of the difference, and more.
+
+    A single run has no error, which leaves that of the other.
+    """
+    known = (0.0 if math.isnan(each.error) else each.error for each in (low, high))
+    return high.mean - low.mean > by + errors * math.hypot(*known)
 
 
 def _when(curve: Curve, at: int | None) -> str:

@@ -1,13 +1,18 @@
 """Bounds and closed forms by name: average regret as a function of the round."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from keyhole.bounds import blocks, choices, ftpl, iw_onlinerank, keystone, precision
 from keyhole.bounds.guarantees import Problem, guarantees
-from keyhole.errors import FloatArray, IntArray, check_choice
+from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice
+from keyhole.lab.inputs import DataMissing
+from keyhole.lab.kinds import Spec
+from keyhole.lab.kinds.games import GameSpec, build_world
+from keyhole.lab.kinds.horizons import HorizonsSpec
 from keyhole.lab.kinds.sides import hopeless_constant
 from keyhole.surrogates import surrogate
 
@@ -26,16 +31,20 @@ def uniform_choice(rounds: IntArray, *, items: int) -> FloatArray:
     return np.array(totals) / rounds
 
 
-def top_k_bound(rounds: IntArray, *, items: int, top: int = 1, measure: str = "DCG") -> FloatArray:
+def top_k_bound(
+    rounds: IntArray, *, items: int, top: int = 1, measure: str = "DCG", max_grade: float = 1.0
+) -> FloatArray:
     """B6: the bound of RTop-kF with FTPL, tuned for each horizon."""
-    constants, n_cells = ftpl.constants(measure, items), blocks.n_cells(items, top)
+    constants, n_cells = ftpl.constants(measure, items, max_grade), blocks.n_cells(items, top)
     totals = [ftpl.top_k_bound(constants, n_cells, float(t)) for t in rounds]
     return np.array(totals) / rounds
 
 
-def safety_bound(rounds: IntArray, *, items: int, top: int = 1, measure: str = "DCG") -> FloatArray:
+def safety_bound(
+    rounds: IntArray, *, items: int, top: int = 1, measure: str = "DCG", max_grade: float = 1.0
+) -> FloatArray:
     """Return the bound of keystone, which knows no horizon, whatever its adaptive half does."""
-    constants = keystone.constants(measure, items, top)
+    constants = keystone.constants(measure, items, top, max_grade)
     return np.array([keystone.safety_bound(constants, float(t)) for t in rounds]) / rounds
 
 
@@ -98,3 +107,64 @@ LINES: dict[str, Callable[..., FloatArray]] = {
     "hopeless-constant": hopeless_line,
     "risk-bound": risk_bound,
 }
+
+
+def options_of_line(
+    kind: str, label: str, given: dict[str, Any], beside: Sequence[Spec]
+) -> dict[str, Any]:
+    """Return the options of a line: its own, and of the curves of its panel what they agree on.
+
+    A line is drawn for one measure: where curves differ in theirs, it must say which.
+    """
+    line = LINES[check_choice(kind, f"kind of line {label!r}", LINES)]
+    lacks = {name for name in _OF_CURVES if name in inspect.signature(line).parameters} - {*given}
+    options = dict(given)
+    for name in sorted(lacks):
+        found = {_OF_CURVES[name](spec) for spec in beside} - {None}
+        if name == "measure" and len(found) > 1:
+            raise InvalidInput(
+                f"The line {label!r} must name its measure, for the curves beside it have "
+                f"{' and '.join(sorted(found))}."
+            )
+        if len(found) == 1:
+            options[name] = found.pop()
+    return options
+
+
+def _game_of(spec: Any) -> GameSpec | None:
+    if isinstance(spec, HorizonsSpec):
+        return spec.at(spec.points[-1])
+    game = getattr(spec, "game", spec)
+    return game if isinstance(game, GameSpec) else None
+
+
+def _measure_of(spec: Spec) -> str | None:
+    game = _game_of(spec)
+    return None if game is None else game.measure
+
+
+def _top_of(spec: Spec) -> int | None:
+    game = _game_of(spec)
+    return None if game is None else game.top or 1  # what rankers take where nothing is said
+
+
+def _max_grade_of(spec: Spec) -> float | None:
+    game = _game_of(spec)
+    if game is None:
+        return None
+    if "max_grade" in game.ranker_options:
+        return float(game.ranker_options["max_grade"])
+    if game.world == "hopeless":  # whose worlds are those of its pair, of two grades
+        return 1.0
+    try:
+        return max(build_world(game)[0].max_grade, 1.0)
+    except DataMissing:  # it is not played
+        return None
+
+
+_OF_CURVES: dict[str, Callable[[Any], Any]] = {
+    "measure": _measure_of,
+    "top": _top_of,
+    "max_grade": _max_grade_of,
+}
+"""What a line takes of the curves of its panel where it does not say it itself."""

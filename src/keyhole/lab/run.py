@@ -5,21 +5,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import keyhole
-from keyhole.errors import check_choice
 from keyhole.figures.canvas import check_figures, save_both
 from keyhole.files import check_folder, plain, write_atomically
 from keyhole.lab.claims import Verdict, judge
 from keyhole.lab.figures.studies import make_study_figure
 from keyhole.lab.inputs import DataMissing
 from keyhole.lab.kinds import Report
-from keyhole.lab.lines import LINES
+from keyhole.lab.lines import LINES, options_of_line
 from keyhole.lab.results import Curve, curves_csv
 from keyhole.lab.store import Store
-from keyhole.lab.study import CurveSpec, Study
+from keyhole.lab.study import CurveSpec, LineSpec, Study
 
 Progress = Callable[[str, int], None]
 """Called with the label of a curve and the amount of work just done."""
@@ -49,6 +49,8 @@ def reproduce(study: Study, folder: Path, progress: Progress | None = None) -> R
     """
     check_figures()
     check_folder(folder)
+    for line in study.lines:  # what cannot be drawn is refused before anything is played
+        _options(line, study.in_panel(line.panel))
     store = Store(folder / "cells")
     curves: dict[str, Curve] = {}
     missing = dict(study.left_out)
@@ -83,13 +85,18 @@ def _reporter(curve: CurveSpec, progress: Progress | None) -> Report:
 def _lines(study: Study, curves: dict[str, Curve]) -> dict[str, Curve]:
     lines = {}
     for spec in study.lines:
-        check_choice(spec.kind, f"kind of line {spec.label!r}", LINES)
-        beside = [curves[c.label] for c in study.in_panel(spec.panel) if c.label in curves]
+        beside = [each for each in study.in_panel(spec.panel) if each.label in curves]
         if beside:
-            x = max(beside, key=lambda curve: int(curve.x[-1])).x
-            values = LINES[spec.kind](x, **spec.options)
+            played = [curves[each.label] for each in beside]
+            x = max(played, key=lambda curve: int(curve.x[-1])).x
+            values = LINES[spec.kind](x, **_options(spec, beside))
             lines[spec.label] = Curve(spec.label, x, values[np.newaxis])
     return lines
+
+
+def _options(line: LineSpec, beside: list[CurveSpec]) -> dict[str, Any]:
+    specs = [curve.spec for curve in beside]
+    return options_of_line(line.kind, line.label, line.options, specs)
 
 
 def _write(result: Reproduction, lines: dict[str, Curve], folder: Path) -> None:
