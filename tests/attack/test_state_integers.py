@@ -151,10 +151,10 @@ def full_histogram():
 
 @pytest.mark.parametrize(
     ("wrong", "place"),
-    [(0.0, 3), (3.0, 92), (2.0, 92), (4.0, 90), (2.0**31, 0), (2.0, 90), (3.0, None)],
+    [(0.0, 3), (3.0, 92), (2.0, 92), (4.0, 90), (2.0**32, 0), (2.0, 90), (3.0, None)],
 )
 def test_buckets_that_would_never_merge_are_refused(wrong, place):
-    """Each of them leads to a bucket that there is not, some rounds or billions of rounds later."""
+    """No observations lead to any of them."""
     made = cast("keystone")
     state = made.state_dict()
     state["counts"][2], state["n_buckets"][2] = full_histogram()

@@ -122,7 +122,7 @@ def test_a_crowd_that_changes_is_followed():
     ("change", "sentence"),
     [
         ({"held": np.zeros(3, np.int64)}, "`held` of the state must hold each of the items"),
-        ({"n_buckets": np.array([0, 95, 0])}, "`n_buckets` of the state must leave room"),
+        ({"n_buckets": np.array([0, 97, 0])}, "`n_buckets` of the state must be at most 96"),
         ({"mean": np.full(3, 2.0)}, "`mean` of the state must be between 0 and 1"),
         ({"spread": np.zeros(3)}, "`spread` and `numbers` of the state"),
         ({"numbers": np.array([0.0, 1.0, -1.0, 0.0])}, "`spread` and `numbers` of the state"),

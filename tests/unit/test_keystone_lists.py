@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from keyhole.errors import MAX_ROUND
+from keyhole.errors import MAX_ROUND, InvalidInput
 from keyhole.kernels.draw import Draw
 from keyhole.rankers import Keystone
 from keyhole.rankers.fixed.audited import MOST_BUCKETS, Histograms, new_histograms, observe
@@ -104,6 +104,70 @@ def test_states_at_their_limits_are_taken_over():
     taken = ranker.load_state_dict({**ranker.state_dict(), **ends}).state_dict()
     for name, array in ends.items():
         assert taken[name].tolist() == array.tolist()
+
+
+def sizes_from(*oldest, top=31):
+    """Return buckets: some, and three of each power of two from one downwards."""
+    return [*oldest, *(2.0**power for power in range(top, -1, -1) for _ in range(3))]
+
+
+FULL = {
+    "three of each size": sizes_from(),
+    "merged once before": sizes_from(2.0**32, 2.0**31, 2.0**31, top=30),
+    "merged often before": sizes_from(41 * 2.0**31, 2.0**31, 2.0**31, top=30),
+}
+
+
+def remembering(sizes, n_items=3):
+    """Return what a keystone remembers that saw gains of one half alone, the second item long."""
+    memory = new_histograms(n_items)
+    memory.n_buckets[1] = len(sizes)
+    memory.counts[1, : len(sizes)] = sizes
+    for array, factor in ((memory.sums, 0.5), (memory.squares, 0.25)):
+        array[1] = factor * memory.counts[1]
+    memory.n[1] = memory.all_n[1] = sum(sizes)
+    memory.total[1] = memory.all_total[1] = 0.5 * sum(sizes)
+    memory.total_square[1] = 0.25 * sum(sizes)
+    return memory
+
+
+@pytest.mark.parametrize("case", FULL)
+def test_where_all_buckets_are_in_use_the_two_oldest_become_one(case):
+    """After 10^10 observations; the next item of the array is not written to."""
+    sizes = list(FULL[case])
+    assert len(sizes) == MOST_BUCKETS
+    memory = remembering(sizes)
+    assert observe(memory, 1, 0.5, 10**11, 0.0, 0.0) == 0
+    expected = [sizes[0] + sizes[1], *sizes[2:], 1.0]
+    while any(expected[-p - 4] == expected[-p - 1] for p in range(len(expected) - 3)):
+        first = next(p for p in range(len(expected) - 3) if expected[p] == expected[p + 3])
+        expected[first : first + 2] = [2.0 * expected[first]]
+    used = int(memory.n_buckets[1])
+    assert memory.counts[1, :used].tolist() == expected
+    assert memory.sums[1, :used].tolist() == [0.5 * size for size in expected]
+    assert memory.squares[1, :used].tolist() == [0.25 * size for size in expected]
+    assert sum(expected) == memory.n[1] == sum(FULL[case]) + 1.0
+    for other in (0, 2):
+        assert memory.n_buckets[other] == 0
+        assert not memory.counts[other].any()
+
+
+@pytest.mark.parametrize("case", FULL)
+def test_a_state_whose_buckets_are_all_in_use_is_taken_over_and_goes_on(case):
+    ranker = Keystone(3, measure="SumLoss")
+    full = remembering(FULL[case])._asdict()
+    state = {**ranker.state_dict(), **full}
+    ranker.load_state_dict(state)
+    before = int(ranker.state.n[1])
+    while ranker.state.n[1] == before:  # until the second item is seen
+        ranker.update(ranker.rank(), [0.5])
+    later = ranker.state_dict()
+    assert 60 < later["n_buckets"][1] < MOST_BUCKETS
+    assert Keystone(3, measure="SumLoss").load_state_dict(later).state.n[1] == before + 1
+    state["counts"] = full["counts"].copy()
+    state["counts"][1, 0] += 1.0  # which no buckets add up to
+    with pytest.raises(InvalidInput, match="`counts` of the state must halve"):
+        Keystone(3, measure="SumLoss").load_state_dict(state)
 
 
 def test_every_sweep_looks_at_all_items_in_an_order_of_its_own():

@@ -216,14 +216,14 @@ def test_seen_items_by_their_chances():
         parts = [(weights[row, p] / chances[row, p], gains[row, p], guesses[row, p]) for p in seen]
         plain.append(math.fsum(weight * gain for weight, gain, _ in parts))
         corrected.append(base[row] + math.fsum(w * (gain - guess) for w, gain, guess in parts))
-    options = {"largest": 2.0, "least_chance": 0.05}
+    options: dict[str, Any] = {"largest": 2.0, "least_chance": 0.05}
     found = seen_items(gains, chances, weights, **options)
     assert found.contributions.tolist() == pytest.approx(plain, rel=1e-12)
     assert (found.name, found.range) == ("importance-weighted", (-40.0, 40.0))
     for known, low in ((True, 0.0), (False, -40.0)):
         one_sided = seen_items(gains, chances, weights, never_negative=known, **options)
         assert one_sided.range == (low, 40.0)
-    predictions = {"predicted": guesses, "base": base}
+    predictions: dict[str, Any] = {"predicted": guesses, "base": base}
     assert seen_items(gains, chances, weights, **predictions, **options).range is None
     predictions["base_range"] = (-1.0, 3.0)
     robust = seen_items(gains, chances, weights, **predictions, **options)

@@ -289,7 +289,7 @@ def _both(rounds: Rounds, weights: Weights, judge: Judge) -> dict[str, Estimate]
     predicted = np.take_along_axis(means, rounds.seen, axis=1)
     base = (weights.given * means).sum(axis=1)
     worth = _worth(weights.given, judge.largest_gain)
-    known = {"largest": judge.largest, "least_chance": rounds.least_chance}
+    known: dict[str, Any] = {"largest": judge.largest, "least_chance": rounds.least_chance}
     never_negative = bool(weights.expected.min() >= 0.0)
     plain = seen_items(
         rounds.gains, rounds.chances, of_seen, never_negative=never_negative, **known

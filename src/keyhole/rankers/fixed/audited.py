@@ -1,7 +1,8 @@
 """Means of what was seen of each item, audited: a change drops the past that it contradicts.
 
 Each item keeps an exponential histogram of its observed gains: buckets of 1, 2, 4, ... of them, at
-most three of a size, the oldest first. Every observation tests all splits of it into an older and
+most three of a size, the oldest first; where there is no room for another one, after 10^10, the two
+oldest become one. Every observation tests all splits of it into an older and
 a newer part. Where the parts differ by more than chance allows, the older one is dropped, and every
 other item doubts its own past as well.
 """
@@ -16,8 +17,8 @@ from keyhole.kernels.compiled import kernel, rare_kernel
 
 MOST_BUCKETS = 96
 _OF_A_SIZE = 3
-_LARGEST_LOADED = 2.0**30
-"""Three buckets of each size up to here leave room for as many observations more."""
+_LARGEST_OF_THREE = 2.0 ** (MOST_BUCKETS // _OF_A_SIZE - 1)
+"""Three buckets of each size up to here are all that there are."""
 _LEAST_OLDER = 2.0
 _SUSPICION = 2.0
 _ALARM = 1.5
@@ -71,13 +72,16 @@ def new_histograms(n_items: int) -> Histograms:
 def odd_items(counts: FloatArray, n_buckets: IntArray) -> IntArray:
     """Return the items whose buckets are none that observations fill.
 
-    Where sizes do not halve, down to 1, nothing is merged, and soon a bucket has no place.
+    Sizes halve, down to 1, but for an oldest bucket that others were merged into for room.
     """
     used = np.arange(MOST_BUCKETS) < n_buckets[:, None]
     newest = counts[np.arange(len(counts)), np.maximum(n_buckets - 1, 0)]
     pairs = (counts[:, :-1] == counts[:, 1:]) | (counts[:, :-1] == 2.0 * counts[:, 1:])
+    oldest, next_one = counts[:, 0], counts[:, 1]
+    is_merged = (oldest >= next_one) & (oldest % _LARGEST_OF_THREE == 0.0)
+    pairs[:, 0] |= is_merged & (next_one >= _LARGEST_OF_THREE)
     too_many = (counts[:, :-_OF_A_SIZE] == counts[:, _OF_A_SIZE:]) & used[:, _OF_A_SIZE:]
-    odd = (n_buckets > 0) & ((newest != 1.0) | (counts[:, 0] > _LARGEST_LOADED))
+    odd = (n_buckets > 0) & (newest != 1.0)
     odd |= (~pairs & used[:, 1:]).any(axis=1) | too_many.any(axis=1)
     return np.flatnonzero(odd)
 
@@ -109,10 +113,22 @@ def judge(memory: Any, item: int, blind: float) -> None:
     memory.spread[item] = math.sqrt(max(variance, 1e-12) / (n + weight))
 
 
+@rare_kernel
+def _merge_oldest(memory: Any, item: int) -> None:
+    """Make one bucket of the two oldest: what is that old need not be told apart."""
+    for parts in (memory.counts[item], memory.sums[item], memory.squares[item]):
+        parts[0] += parts[1]
+        for place in range(1, MOST_BUCKETS - 1):
+            parts[place] = parts[place + 1]
+    memory.n_buckets[item] -= 1
+
+
 @kernel
 def _put(memory: Any, item: int, gain: float) -> None:
     """Add an observation, and merge the two oldest buckets of a size of which there are four."""
     counts, sums, squares = memory.counts[item], memory.sums[item], memory.squares[item]
+    if memory.n_buckets[item] == MOST_BUCKETS:
+        _merge_oldest(memory, item)
     used = memory.n_buckets[item]
     counts[used], sums[used], squares[used] = 1.0, gain, gain * gain
     used += 1

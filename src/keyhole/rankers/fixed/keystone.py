@@ -85,9 +85,9 @@ class Keystone(FixedListRanker):
     def check_state(self, arrays: Arrays) -> None:
         for name in ("held", "order"):
             check_ranking(arrays[name], self.n_items, f"`{name}` of the state")
-        if int(arrays["n_buckets"].max()) > MOST_BUCKETS - 2:
+        if int(arrays["n_buckets"].max()) > MOST_BUCKETS:
             raise InvalidInput(
-                f"`n_buckets` of the state must leave room in {MOST_BUCKETS} buckets, got "
+                f"`n_buckets` of the state must be at most {MOST_BUCKETS}, got "
                 f"{arrays['n_buckets'].max()}."
             )
         highest = {"mean": 1.0, "spread": 1.0, "suspect": 1.0}
