@@ -57,7 +57,7 @@ def test_it_is_played_drawn_and_judged_and_says_what_data_is_missing(tmp_path, m
     assert missing.holds is None
     assert "no data" in missing.evidence
     heads, row = table_of(study, result.curves, "crowds")
-    assert heads[1:4] == ["RTop-1F", "keystone", "FTPL, sees everything"]
+    assert heads[1:4] == ["RTop-1F", "keystone", "FTPL, sees everything, its theorem's noise"]
     assert len(heads) == 1 + len({curve.name for curve in whole.curves}) == 7
     assert row[0] == "flips"
     # The claim is none that everybody meets.

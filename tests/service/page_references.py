@@ -224,7 +224,7 @@ def texts_of(told: dict[str, Any], series: dict[str, Any]) -> dict[str, Any]:
         "score_label": f"Line chart: mean relevance of the top {told['k']} over {rounds} rounds,"
         f" now {value(score)}; {len(told['alarms'])} alarms of the change test.",
         "regret_label": "Line chart: regret per round over the rounds, now"
-        f" {value(regret)}; with full information it would be {informed}.",
+        f" {value(regret)}; with full information and no noise it would be {informed}.",
         "exploration_label": "Line chart: share of rounds that explore,"
         f" now {percent(told['exploration_share'])}.",
     }

@@ -1,5 +1,6 @@
 """Whatever a user can name is in the docs, and what the docs link to is there."""
 
+import html
 import importlib
 import json
 import re
@@ -11,6 +12,7 @@ import typer.main
 from keyhole.cli.app import app
 from keyhole.data.bandit.campaign import SHAPES
 from keyhole.lab import atlas
+from keyhole.lab.advice import GUARANTEES
 from keyhole.lab.claims import CLAIMS
 from keyhole.lab.kinds import KINDS
 from keyhole.lab.lines import LINES
@@ -155,3 +157,48 @@ def test_pages_that_the_code_refers_to_are_there():
     written = {("atlas.md", "atlas.py")}  # by the command of that name
     missing = [(page, where) for page, where in pages - written if not (ROOT / page).is_file()]
     assert missing == []
+
+
+THEOREMS_NOISE, A_HUNDREDTH = re.compile(r"\.020[02]?\b"), re.compile(r"\.004[03]?\b")
+"""What FTPL, told everything, comes to on flips: as its theorem says, and with less noise."""
+
+
+def sections():
+    """Return each part of a page that a person reads at once, with where it is."""
+    papers = [path / "README.md" for path in (ROOT / "papers").iterdir() if path.is_dir()]
+    for page in [ROOT / "README.md", *PAGES, *papers]:
+        if page.name != "numbers.md":
+            for number, text in enumerate(re.split(r"^## ", page.read_text(), flags=re.M)):
+                yield f"{page.relative_to(ROOT)}, section {number}", text
+
+
+def test_who_is_ahead_of_full_information_says_of_which_and_shows_the_best():
+    """keystone is ahead of FTPL with its theorem's noise, and far behind it with less."""
+    alone = [
+        where
+        for where, text in sections()
+        if "eystone" in text and re.search("ftpl", text, re.I) and THEOREMS_NOISE.search(text)
+        and not A_HUNDREDTH.search(text)
+    ]  # fmt: skip
+    assert alone == []
+    untuned = [
+        where
+        for where, text in sections()
+        if "Keystone(" in text and "FTPL(" in text and "eps_scale=0.01" not in text
+    ]
+    assert untuned == []
+    told = {where for where, text in sections() if A_HUNDREDTH.search(text) and "0136" in text}
+    for page in ("README.md", "docs/index.md", "docs/rankers.md", "docs/compare.md"):
+        assert any(where.startswith(f"{page},") for where in told), page
+
+
+def test_what_is_drawn_and_advised_of_full_information_names_its_tuning():
+    curves = [c for c in list_studies()["winners"].curves if c.spec.ranker == "ftpl"]
+    assert curves
+    for curve in curves:
+        assert curve.spec.ranker_options or "theorem's noise" in curve.name
+    (picture,) = (ROOT / "docs/images").glob("winners.svg")
+    assert "FTPL, sees everything, its theorem's noise" in html.unescape(picture.read_text())
+    said = GUARANTEES["keystone"].sense
+    assert THEOREMS_NOISE.search(said)
+    assert A_HUNDREDTH.search(said)

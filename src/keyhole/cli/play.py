@@ -119,9 +119,10 @@ def play_command(
     judged on all of it but learns only what is revealed, and its regret is what the best fixed
     ranking would have scored more.
 
-    The thesis's game, with the thesis's algorithm, and with what full information would give:
+    The thesis's game, with the thesis's algorithm, and with what full information gives where it
+    adds a hundredth of the noise of its theorem (`--against ftpl` adds all of it):
 
-        keyhole play --items 20 --top 1 --runs 10 --against rtopk --against ftpl
+        keyhole play --items 20 --top 1 --against rtopk --against "ftpl eps_scale=0.01"
 
     Your own people by items, a rating of 4 or more being relevant:
 

@@ -167,7 +167,8 @@ def facts(summary: Summary) -> list[Row]:
                 value(_last(series["regret"])),
                 f"full information: {value(_last(series['full_information'] or []))}",
                 f"What was lost in {summary['measure']} against the best fixed list;"
-                " known because this is a simulation.",
+                " known because this is a simulation. Full information shows what was best so far,"
+                " with all relevance told and no noise.",
             ),
         )
     return [
@@ -340,7 +341,7 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
         f" over {count(summary['round'])} rounds, now {value(score)};"
         f" {count(n_alarms)} alarms of the change test.",
         "regret_label": "Line chart: regret per round over the rounds,"
-        f" now {value(regret)}; with full information it would be"
+        f" now {value(regret)}; with full information and no noise it would be"
         f" {value(_last(series['full_information'] or []))}.",
         "regret_says": (
             "Below zero: it followed a change of the crowd, which no fixed list can."
