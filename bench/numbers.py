@@ -1,6 +1,6 @@
 """Every number that pages quote, measured again from an empty cache of compiled code.
 
-    python -m bench.numbers                  # all of it: about three quarters of an hour
+    python -m bench.numbers                  # all of it: about an hour and a half
     python -m bench.numbers --only fig3      # rows whose name has this pattern
     python -m bench.numbers --again          # nothing that was finished before counts
 
@@ -8,7 +8,8 @@
 its own; all share one cache of compiled code, which was empty when the first began. Finished rows
 and studies are kept under out/numbers for as long as the code and the study stay the same. The
 record goes to out/numbers/numbers.json and numbers.md, and to docs/numbers.md once every row is
-measured. Exit code 1 if a quoted number is not what was measured, or a row fails.
+measured. Exit code 1 if a quoted number is not what was measured, a row fails, or a claim of a
+study does that is not known to, or one that is known to fail holds.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.numbers_quoted import ROOT, Comparison, compare
+from bench.numbers_quoted import CLAIM, ROOT, Comparison, compare
 from bench.numbers_record import as_markdown, circumstances
 from keyhole.files import write_atomically
 
@@ -113,11 +114,35 @@ def judged(row: dict[str, Any], found: dict[str, Any]) -> Outcome:
     except (KeyError, ValueError) as error:  # a name without a value, a text that is not there
         return Outcome(row["name"], None, found["seconds"], f"{error}", ())
     if "study" in row:
-        failed = None if values is None else values["claims that fail"]
-        holds = None if failed is None else failed == 0
-        file = f"papers/{row['study']}/expected.toml"
-        compared.append(Comparison(file, "claims that fail", "0", failed, holds))
+        compared += claims_of(row, values)
     return Outcome(row["name"], values, found["seconds"], found["error"], tuple(compared))
+
+
+def claims_of(row: dict[str, Any], values: dict[str, float] | None) -> list[Comparison]:
+    """Return how many claims of a study fail, and each that fails or is known to.
+
+    ``known_failures`` of a row gives the reason of each by its claim: one that holds after all
+    disagrees as well, for then the reason is no longer true.
+    """
+    file, known = f"papers/{row['study']}/expected.toml", row.get("known_failures", {})
+    if values is None:
+        return [Comparison(file, "claims that fail", str(len(known)), None, None)]
+    judged = {
+        name.removeprefix(CLAIM): held for name, held in values.items() if name.startswith(CLAIM)
+    }
+    failing = {claim for claim, held in judged.items() if not held}
+    named = [
+        Comparison(
+            file,
+            f"{claim}: {known.get(claim, 'not known to fail')}",
+            "fails" if claim in known else "holds",
+            judged.get(claim),
+            None if claim not in judged else claim in known and claim in failing,
+        )
+        for claim in sorted(failing | known.keys())
+    ]
+    found, agrees = float(len(failing)), failing == known.keys() & judged.keys()
+    return [Comparison(file, "claims that fail", str(len(known)), found, agrees), *named]
 
 
 def write_record(outcomes: Iterable[Outcome], table: dict[str, Any], stamp: str) -> bool:

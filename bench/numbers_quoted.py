@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+CLAIM = "claim: "
+"""What begins the name of a value that says whether a claim of a study holds: 1 or 0."""
 
 _NUMBER = r"-?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)(?:e-?\d+)?"
 _PLACE = re.compile(r"\{([^{}]+)\}")

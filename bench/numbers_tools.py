@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.numbers_quoted import CLAIM
 from keyhole.files import plain
 from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists
 from keyhole.lab.run import Reproduction, reproduce
@@ -40,10 +41,13 @@ def reproduced(key: str) -> Reproduction:
 
 
 def of_study(result: Reproduction) -> dict[str, float]:
-    """Return where curves end, with standard errors, and how many claims came out how."""
+    """Return where curves end, with standard errors, which claims hold, and how many."""
     values = {}
     for label, curve in result.curves.items():
         values[label], values[f"{label} ±"] = curve.at()
+    for verdict in result.verdicts:
+        if verdict.holds is not None:
+            values[f"{CLAIM}{verdict.claim}"] = float(verdict.holds)
     for word, outcome in {"hold": True, "fail": False, "not judged": None}.items():
         values[f"claims that {word}" if outcome is not None else "claims not judged"] = sum(
             verdict.holds is outcome for verdict in result.verdicts

@@ -197,7 +197,6 @@ def test_a_line_takes_what_the_curves_beside_it_agree_on(tmp_path, line, games, 
     product, n_cells = expected
     found = bound_of(tmp_path / "lines", f'kind = "top-k-bound"\n{line}', *games)
     scale = 3.0 * (product * n_cells) ** (1 / 3)
-    print(found, scale)
     assert found == pytest.approx([scale, scale / 10.0])
 
 

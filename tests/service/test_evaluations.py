@@ -83,7 +83,6 @@ def test_predictions_of_the_same_block_do_not_leak_into_values():
         values.append(judged(engine, policy=_WORST)["policy"]["doubly-robust"]["value"])
     error = np.std(values) / np.sqrt(len(values))
     off = np.mean(values) - _WEIGHTS.sum()
-    print(f"off by {off:.4f}, standard error {error:.4f}")
     assert abs(off) < 3.5 * error
 
 

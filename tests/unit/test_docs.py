@@ -196,7 +196,7 @@ def test_what_is_drawn_and_advised_of_full_information_names_its_tuning():
     curves = [c for c in list_studies()["winners"].curves if c.spec.ranker == "ftpl"]
     assert curves
     for curve in curves:
-        assert curve.spec.ranker_options or "theorem's noise" in curve.name
+        assert curve.spec.as_dict()["ranker_options"] or "theorem's noise" in curve.name
     (picture,) = (ROOT / "docs/images").glob("winners.svg")
     assert "FTPL, sees everything, its theorem's noise" in html.unescape(picture.read_text())
     said = GUARANTEES["keystone"].sense

@@ -7,6 +7,9 @@ import pytest
 
 from bench import numbers
 from bench.numbers_quoted import ROOT, agrees, compare, find, names_of
+from bench.numbers_tools import of_study
+from keyhole.lab.claims import Verdict
+from keyhole.lab.run import Reproduction
 from keyhole.lab.study import list_studies
 
 TABLE = numbers.read_table()
@@ -24,6 +27,9 @@ def test_every_study_and_every_text_is_there():
         places = quoted["text"].count("{")
         assert len(find(quoted)) == places
         assert (places == 0) == ("value" in quoted), quoted
+    for row in TABLE["measured"]:
+        claims = [c["text"] for c in list_studies()[row["study"]].claims] if "study" in row else []
+        assert set(row.get("known_failures", {})) <= set(claims)
     for entry in TABLE["elsewhere"]:
         assert find(entry) == []
 
@@ -76,6 +82,56 @@ def test_a_wrong_number_or_word_is_noticed(tmp_path):
     for text in ("ends at {end} or", "twice"):
         with pytest.raises(ValueError, match=r"must stand in page\.md once"):
             find({"file": "page.md", "text": text}, tmp_path)
+
+
+KNOWN = {"it rises": "it is flat"}
+HELD = {"claim: it falls": 1.0, "claim: it rises": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("known", "held", "expected"),
+    [
+        (KNOWN, HELD, [("1", 1.0, True), ("fails", 0.0, True)]),
+        ({}, {**HELD, "claim: it rises": 1.0}, [("0", 0.0, True)]),
+        ({}, HELD, [("0", 1.0, False), ("holds", 0.0, False)]),
+        (KNOWN, {**HELD, "claim: it rises": 1.0}, [("1", 0.0, False), ("fails", 1.0, False)]),
+        (
+            KNOWN,  # one fails, as is known, but it is another one
+            {"claim: it falls": 0.0, "claim: it rises": 1.0},
+            [("1", 1.0, False), ("holds", 0.0, False), ("fails", 1.0, False)],
+        ),
+        (KNOWN, {"claim: it falls": 1.0}, [("1", 0.0, True), ("fails", None, None)]),
+        (KNOWN, None, [("1", None, None)]),
+    ],
+    ids=["as known", "all hold", "unknown", "holds after all", "another", "not judged", "failed"],
+)
+def test_claims_fail_as_is_known_and_no_others(known, held, expected):
+    row = {"name": "x", "study": "x", "known_failures": known}
+    found = numbers.claims_of(row, held)
+    assert [(each.quoted, each.measured, each.agrees) for each in found] == expected
+    reasons = [each.text for each in found[1:] if each.quoted == "fails"]
+    assert reasons == ["it rises: it is flat" for _ in reasons]
+    wrong = numbers.judged(row, {"values": held, "seconds": 0.0, "error": ""})
+    assert wrong.agrees is (held is not None and all(agrees for *_, agrees in expected))
+
+
+def test_a_study_says_which_of_its_claims_hold():
+    verdicts = tuple(Verdict(name, held, "") for name, held in
+                     {"a": True, "b": False, "c": None, "d": True}.items())  # fmt: skip
+    found = of_study(Reproduction(list_studies()["rates"], {}, {}, verdicts, 0))
+    assert found == {
+        "claim: a": 1.0, "claim: b": 0.0, "claim: d": 1.0,
+        "claims that hold": 2, "claims that fail": 1, "claims not judged": 1,
+    }  # fmt: skip
+
+
+def test_the_failure_that_the_record_of_results_has_is_known():
+    """Of all studies: docs/results has one, and no other is excused."""
+    for row in TABLE["measured"]:
+        if "study" in row:
+            kept = json.loads((ROOT / f"docs/results/{row['study']}.json").read_text())
+            failed = {each["claim"] for each in kept["verdicts"] if each["holds"] is False}
+            assert failed == set(row.get("known_failures", {})), row["study"]
 
 
 @pytest.mark.parametrize(("chance", "code"), [("0.25", 0), ("0.75", 1)])

@@ -229,7 +229,8 @@ def test_seen_items_by_their_chances():
     robust = seen_items(gains, chances, weights, **predictions, **options)
     assert robust.contributions.tolist() == pytest.approx(corrected, rel=1e-12)
     assert (robust.name, robust.range, robust.bias) == ("doubly-robust", (-41.0, 43.0), "none")
-    for fewer in ({}, {"largest": 2.0}, {"least_chance": 0.05}):
+    lacking: list[dict[str, Any]] = [{}, {"largest": 2.0}, {"least_chance": 0.05}]
+    for fewer in lacking:
         assert seen_items(gains, chances, weights, **fewer).range is None
     refused = {
         "of one shape": lambda: seen_items(gains[:2], chances, weights),

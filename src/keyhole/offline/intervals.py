@@ -40,7 +40,7 @@ def interval(name: str, estimate: Estimate, confidence: float = 0.95, **options:
     -----
     What holds in the limit may be far from it where rewards are rare: at .3 % clicks and 2,000
     rows, half of them with weight 2, an interval of Student's at 95 % holds in 79.7 % of logs, its
-    lower end alone in 99.6 %, because logs with few clicks have a low estimate and little spread at once.
+    lower end alone in 99.6 %: logs with few clicks have a low estimate and little spread at once.
 
     Examples
     --------
