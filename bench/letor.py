@@ -122,7 +122,7 @@ def measure(path: Path, cache: Path, turns: int, console: Console) -> int:
         for measured in (seconds, used):
             gain = ratio(measured["scikit-learn"], measured[name])
             cells += [f"{median(measured[name]):.3f}", f"{gain:.1f}"]
-        table.add_row(name, cells[0], f"{size / float(cells[0]):,.0f}", *cells[1:])
+        table.add_row(name, cells[0], f"{size / median(seconds[name]):,.0f}", *cells[1:])
     console.print(table)
     gain = ratio(seconds["scikit-learn"], seconds[whole])
     alone = ratio(used["scikit-learn"], used[one])

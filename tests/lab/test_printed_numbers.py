@@ -216,7 +216,7 @@ def test_simulate_users(measure, capsys):
     informed = record["full_information"]
     assert cells_of(text) == [
         ["crowd, served", f"{abs(score - best):.4f}", f"{score:.4f}"],
-        ["ftpl, told everything", f"{informed['average_regret']:.4f}",
+        ["ftpl as its theorem tunes it, told everything", f"{informed['average_regret']:.4f}",
          f"{informed['average_score']:.4f}"],
         ["best fixed list", "0.0000", f"{best:.4f}"],
     ]  # fmt: skip

@@ -255,8 +255,8 @@ def _print_table(record: dict[str, Any]) -> None:
     rows = [
         (f"{record['ranker']}, served", _number(record["average_regret"]),
          _number(record["average_score"])),
-        (f"{informed['ranker']}, told everything", _number(informed["average_regret"]),
-         _number(informed["average_score"])),
+        (f"{informed['ranker']} as its theorem tunes it, told everything",
+         _number(informed["average_regret"]), _number(informed["average_score"])),
         ("best fixed list", _number(None if best is None else 0.0), _number(best)),
     ]  # fmt: skip
     show_table(

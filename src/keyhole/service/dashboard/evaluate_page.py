@@ -22,7 +22,7 @@ BASELINES = {
     "uniform": "All orders alike",
 }
 BOUNDS = {
-    "betting": "betting: holds for every number of rounds",
+    "betting": "betting: holds for every number of rounds, if each list is drawn anew",
     "empirical-bernstein": "empirical Bernstein: holds as well, wider",
     "student-t": "Student's t: holds in the limit",
 }
