@@ -210,8 +210,8 @@ class EvaluationRequest(_Request, frozen=True):
     """What it must beat; by default what was shown."""
     confidence: Annotated[float, Meta(gt=0, lt=1)] = 0.95
     bound: Literal["betting", "empirical-bernstein", "student-t"] = "betting"
-    """Decides: where each list is drawn anew the first two hold for every number of rounds, the last
-    in the limit."""
+    """Decides: the first two hold for every number of rounds where each list is drawn anew, the
+    last in the limit."""
     after: Annotated[int, Meta(ge=0, le=2**53)] = 0
     """Judge by rounds after this event alone: those that the policy has not learnt from."""
 
