@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _BEARER = b"bearer "
 _PORT = re.compile(r":\d*\Z")
+_FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
 WHO = "A known key must come as `Authorization: Bearer kh_…`, got none."
 
 
@@ -93,6 +94,11 @@ def check_here(scope: Scope, fields: Fields, settings: "Settings") -> None:
     if peer is None or not is_local(peer[0]):
         raise Forbidden(
             "Without a key the service answers its own machine alone: keyhole keys create makes a "
+            "key, keyhole serve --insecure lets everybody in."
+        )
+    if not _FORWARDED.isdisjoint(fields):
+        raise Forbidden(
+            "Without a key the service answers nobody behind a proxy: keyhole keys create makes a "
             "key, keyhole serve --insecure lets everybody in."
         )
     check_host(fields.get(b"host", b"localhost"), settings.host)

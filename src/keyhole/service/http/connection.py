@@ -1,12 +1,13 @@
 """Connections: uvicorn's, with the limits that it lacks, by names that it makes public.
 
-A request is fed to the parser by itself: what comes behind it waits as bytes, unread and unparsed,
-until it is answered. So whatever a client sends at once, one request of it costs memory.
+A request is fed to the parser by itself, a little in each turn of the loop: what comes behind it
+waits as bytes, unread and unparsed, until it is answered. So whatever a client sends at once, one
+request of it costs memory, and no client holds up the others.
 """
 
 import asyncio
 import re
-from http import HTTPStatus
+import resource
 from math import inf
 from typing import Any
 
@@ -14,46 +15,24 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from keyhole.service.http.problems import CONTENT_TYPE, TYPE_PREFIX, Problem, encode
+from keyhole.service.http import refusals
+from keyhole.service.http.refusals import FRAME_SHARE, MAX_FIELDS, MAX_FRAME_BYTES, MAX_HEAD_BYTES
 from keyhole.service.settings import Settings
 
-MAX_HEAD_BYTES = 64 * 1024
-"""Of a head, and of all that frames a body: sizes of chunks, their extensions, trailers."""
 _MOST_FED = 4 * 1024
 _MOST_FED_OF_CHUNKS = 256
 """Where they end is for the parser to find: it may begin that many bytes of what is behind them."""
+_MOST_FED_AT_ONCE = 16 * 1024
+"""Whatever it is, that is parsed within a millisecond or so."""
+_ALWAYS_HELD = 16 * 1024
+"""So much of a request has room however much others hold, or they could lock everybody out."""
+_MOST_IDLE = 2_048
+_LINGERS = 1.0
+_PAUSE = 0.02
+"""How long a connection that has been given up drops what comes, and waits between two pieces."""
 _HEAD_END = b"\r\n\r\n"
 _LINE_END = b"\r\n"
 _LINE_ENDS = re.compile(rb"[\r\n]+")
-
-
-def _refusal(status: int, slug: str, title: str, detail: str, more: str = "") -> bytes:
-    body = encode(Problem(TYPE_PREFIX + slug, title, status, detail))
-    head = (
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: {CONTENT_TYPE}\r\n"
-        f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\n{more}"
-        "connection: close\r\n\r\n"
-    )
-    return head.encode() + body
-
-
-def _malformed(detail: str) -> bytes:
-    return _refusal(400, "malformed", "The request cannot be read", detail)
-
-
-_NO_HTTP = _malformed("A request must be HTTP/1.1.")
-_NO_HOST = _malformed("A request of HTTP/1.1 must have one field Host.")
-_TWICE = _malformed("A request must have each of the fields Host and Authorization once.")
-_UPGRADE = _malformed("A request must not ask for another protocol.")
-_TOO_LARGE = _refusal(
-    431, "head-too-large", "The head is too large",
-    f"A head, and what frames a body, must have at most {MAX_HEAD_BYTES} bytes.",
-)  # fmt: skip
-_TOO_SLOW = _refusal(408, "too-slow", "The request took too long", "It did not come whole in time.")
-_TOO_MANY = _refusal(
-    503, "busy", "Too many requests at once", "Bodies of all requests together are too large.",
-    "retry-after: 1\r\n",
-)  # fmt: skip
 
 
 class Held:
@@ -84,6 +63,9 @@ class Connection(HttpToolsProtocol):
 
     flow: Flow
     held: Held
+    unanswered: dict["Connection", None]
+    """Those that ask or are idle, in the order in which they began to, or finished a head."""
+    most_connections: int
     request_seconds: float
     _waiting: bytes = b""
     _at = 0
@@ -94,6 +76,8 @@ class Connection(HttpToolsProtocol):
     """Whether a request is coming in; the first one from the moment somebody is there."""
     _since = 0.0
     """When it began to come in, or else when the last one was answered."""
+    _n_request = 0
+    """Bytes of the request that is coming in or being answered."""
     _n_frame = 0
     """Bytes of the head so far; from its end on, bytes that are not of the body."""
     _n_body = 0
@@ -103,6 +87,7 @@ class Connection(HttpToolsProtocol):
     _n_unsent = inf
     """What the other side had yet to read when this was last looked at, if it reads slowly."""
     _has_ended = False
+    _is_given_up = False
     _watch: asyncio.TimerHandle | None = None
 
     # ------------------------------------------------------------------- bytes come in
@@ -112,13 +97,19 @@ class Connection(HttpToolsProtocol):
         self.flow = Flow(transport)
         self._since = self.loop.time()
         self._watch = self.loop.call_later(self.request_seconds, self._look)
+        self._queue()
+        if len(self.connections) > self.most_connections:
+            oldest = next(iter(self.unanswered))
+            del self.unanswered[oldest]
+            oldest.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         for timer in (self._watch, self.timeout_keep_alive_task):
             if timer is not None:
                 timer.cancel()
+        self.unanswered.pop(self, None)
         self._waiting = b""
-        self._hold(-self._n_held)
+        self._hold(0)
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
@@ -126,10 +117,16 @@ class Connection(HttpToolsProtocol):
 
         A live stream has no end of its own: who asks no more has left it.
         """
+        if self._is_given_up:
+            return False
         self._has_ended = self._is_answering() and not self._is_in_body
         return self._has_ended and not self.scope["path"].endswith("/stream")
 
     def data_received(self, data: bytes) -> None:
+        if self._is_given_up:
+            self.flow.pause_reading()
+            self.loop.call_later(_PAUSE, self.flow.resume_reading)
+            return
         self._waiting = self._waiting[self._at :] + data if self._waiting else data
         self._at = 0
         self._feed()
@@ -137,42 +134,68 @@ class Connection(HttpToolsProtocol):
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
+    def _may_come_in(self) -> bool:
+        return self._is_in_body or not self._is_answering()
+
+    def _is_over(self) -> bool:
+        return self._is_given_up or self.transport.is_closing()
+
     def _feed(self) -> None:
         """Have the parser read what waits, up to the end of a request that is to be answered."""
-        data, at, end = self._waiting, self._at, len(self._waiting)
-        view, transport = memoryview(data), self.transport
-        while at < end and not transport.is_closing():
-            cycle = self.cycle
-            if not (self._is_in_body or cycle is None or cycle.response_complete):
-                break
+        data, at = self._waiting, self._at
+        end, stop = len(data), at + _MOST_FED_AT_ONCE
+        view = memoryview(data)
+        while at < min(end, stop) and self._may_come_in():
             piece = view[at : at + self._n_next(data, at)]
             at += len(piece)
-            self._n_frame += len(piece)
-            try:
-                self.parser.feed_data(piece)
-            except httptools.HttpParserUpgrade:
-                break  # which was refused
-            except httptools.HttpParserError:
-                self._refuse(_NO_HTTP)
-            if self._n_frame > MAX_HEAD_BYTES + self._n_body:
-                self._refuse(_TOO_LARGE)
+            self._parse(piece)
+            if self._is_over():
+                return
         self._at = at
         if at < end:
-            self.flow.is_full = True
-            self._keep(end - at)
+            self._let_wait()
             return
         self._waiting = b""
+        self._hold(self._n_request)
         if self.flow.is_full:
             self.flow.is_full = False
             self.flow.resume_reading()
 
-    def _keep(self, n_waiting: int) -> None:
-        """Let what came early wait, and read no more; where there is no room, give it up."""
-        if self.held.n_bytes + n_waiting > self.held.most:
+    def _parse(self, piece: memoryview) -> None:
+        """Feed the parser, and refuse what is no HTTP, or too much."""
+        self._n_frame += len(piece)
+        self._n_request += len(piece)
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade:
+            return  # which was refused
+        except httptools.HttpParserError:
+            self._refuse(refusals.NO_HTTP)
+        if not self._is_in_body and self._n_frame > MAX_HEAD_BYTES:
+            self._refuse(refusals.HEAD_TOO_LARGE)
+        elif self._is_in_body and self._n_frame > MAX_FRAME_BYTES + self._n_body // FRAME_SHARE:
+            self._refuse(refusals.FRAME_TOO_LARGE)
+        elif not self._hold(self._n_request):
+            self._refuse(refusals.TOO_MANY)
+
+    def _let_wait(self) -> None:
+        """Read no more until what waits is parsed: in the next turn, or after an answer.
+
+        What came before it could be answered is given up where there is no room for it.
+        """
+        self.flow.is_full = True
+        self.flow.pause_reading()
+        has_room = self._hold(self._n_request + len(self._waiting))
+        if self._may_come_in():
+            self.loop.call_soon(self._go_on)
+        elif not has_room:
             self._waiting = b""
+            self._hold(self._n_request)
             self.cycle.keep_alive = False
-        if not self.transport.is_closing():
-            self.flow.pause_reading()
+
+    def _go_on(self) -> None:
+        if not self._is_over():
+            self._feed()
 
     def _n_next(self, data: bytes, at: int) -> int:
         """Return how many bytes the parser may be fed so that it reads no more than one request."""
@@ -196,28 +219,37 @@ class Connection(HttpToolsProtocol):
         self._since = self.loop.time()
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._is_in_body or self._is_over():  # trailers are dropped
+            return
+        if len(self.headers) == MAX_FIELDS:
+            self._refuse(refusals.HEAD_TOO_LARGE)
+            return
+        super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         names = [name for name, _ in self.headers]
         wrong = self._wrong_with(names)
         if wrong is not None:
             self._refuse(wrong)
+        if self._is_over():
             return
+        self._queue()
         self._is_in_body, self._n_frame, self._n_left = True, 0, 0
         if b"content-length" in names:
             self._n_left = int(self.headers[names.index(b"content-length")][1])
         elif b"transfer-encoding" in names:
             self._n_left = None
         super().on_headers_complete()
-        self.headers = []  # where trailers go: they must not change what the head decided
 
     def _wrong_with(self, names: list[bytes]) -> bytes | None:
         if self.parser.should_upgrade():  # a body would be read as another request
-            return _UPGRADE
+            return refusals.UPGRADE
         n_hosts = names.count(b"host")
         if n_hosts > 1 or names.count(b"authorization") > 1:
-            return _TWICE
+            return refusals.TWICE
         if not n_hosts and self.parser.get_http_version() not in ("0.9", "1.0"):
-            return _NO_HOST
+            return refusals.NO_HOST
         return None
 
     def on_body(self, body: bytes) -> None:
@@ -226,26 +258,29 @@ class Connection(HttpToolsProtocol):
         self._n_body += n_bytes
         if self._n_left is not None:
             self._n_left -= n_bytes
-        if self.transport.is_closing() or self.cycle.response_complete:
-            return
-        self._hold(n_bytes)
-        if self.held.n_bytes > self.held.most:
-            self._refuse(_TOO_MANY)
-            return
-        super().on_body(body)
+        if not self._is_over():
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._has_begun = self._is_in_body = self._is_asking = False
         self._n_frame = self._n_body = 0
-        if not self.transport.is_closing():
+        self.unanswered.pop(self, None)
+        if not self._is_over():
             super().on_message_complete()
 
     # ------------------------------------------------------------------- a request is answered
 
     def on_response_complete(self) -> None:
         self._since = self.loop.time()
-        self._hold(-self._n_held)
+        self._n_request = 0
+        self._hold(len(self._waiting))
         super().on_response_complete()
+        if self._is_in_body and not self._is_answering():  # nobody wants the rest of it
+            self._give_up()
+        if self._is_over():
+            return
+        if not self._is_answering():
+            self._queue()
         if self._waiting:
             self._feed()
         if self._has_ended and not self._is_answering():
@@ -260,9 +295,17 @@ class Connection(HttpToolsProtocol):
 
     # ------------------------------------------------------------------- limits
 
-    def _hold(self, n_bytes: int) -> None:
-        self._n_held += n_bytes
-        self.held.n_bytes += n_bytes
+    def _queue(self) -> None:
+        """Stand behind all others that may be closed where there are too many connections."""
+        self.unanswered.pop(self, None)
+        self.unanswered[self] = None
+
+    def _hold(self, n_bytes: int) -> bool:
+        """Hold so many bytes, and return whether there is room for them."""
+        held = self.held
+        held.n_bytes += n_bytes - self._n_held
+        self._n_held = n_bytes
+        return n_bytes <= _ALWAYS_HELD or held.n_bytes <= held.most
 
     def _look(self) -> None:
         """End a connection that takes too long to ask or to listen, or has not asked for long.
@@ -270,12 +313,13 @@ class Connection(HttpToolsProtocol):
         It looks often enough to end a request before it has taken twice as long as it may.
         """
         took, longest = self.loop.time() - self._since, self.request_seconds
-        if self.transport.is_closing() or self._is_stalled():
+        if self._is_over() or self._is_stalled():
             self.transport.abort()
             return
         if self._is_asking:
             if took >= longest:
-                self._refuse(_TOO_SLOW)
+                self._refuse(refusals.TOO_SLOW)
+                return
             longest -= took
         elif not self._is_answering():
             if took >= self.timeout_keep_alive:
@@ -292,21 +336,48 @@ class Connection(HttpToolsProtocol):
 
     def _refuse(self, answer: bytes) -> None:
         """Say what is wrong, unless another answer is on its way or was given, and hang up."""
-        if self.transport.is_closing():
+        if self._is_over():
             return
         cycle = self.cycle
         if cycle is None or cycle.response_complete:
             is_in_turn = not self._is_in_body
         else:
             is_in_turn = not cycle.response_started
-            cycle.disconnected = True
+            cycle.disconnected, cycle.waiting_for_100_continue = True, False
             cycle.message_event.set()
         if is_in_turn:
             self.transport.write(answer)
-        self.transport.close()
+        self._give_up()
+
+    def _give_up(self) -> None:
+        """Say that no more answers come, and drop what still arrives for a moment.
+
+        Whoever hangs up on unread bytes makes the other side lose the answer.
+        """
+        self._is_given_up = True
+        self._waiting = b""
+        self._hold(0)
+        self.transport.write_eof()
+        self.flow.is_full = False
+        self.flow.resume_reading()
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = self.loop.call_later(_LINGERS, self._look)
+
+
+def most_connections(settings: Settings) -> int:
+    """Return how many connections there may be: a quarter of all descriptors is for the rest."""
+    most = settings.max_concurrency + settings.max_streams + _MOST_IDLE
+    n_descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return most if n_descriptors < 0 else min(most, n_descriptors * 3 // 4)
 
 
 def connections(settings: Settings) -> type[Connection]:
     """Return the connections of an application, as a class for uvicorn to make them of."""
-    shared = {"held": Held(settings.max_pending_bytes), "request_seconds": settings.request_seconds}
+    shared = {
+        "held": Held(settings.max_pending_bytes),
+        "unanswered": {},
+        "most_connections": most_connections(settings),
+        "request_seconds": settings.request_seconds,
+    }
     return type("Connections", (Connection,), shared)
