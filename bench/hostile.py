@@ -3,9 +3,11 @@
 The service runs in a process of its own and listens on this machine alone. Strangers send it what
 no client sends, many at a time: trailers and chunks without end, pipelines whose answers nobody
 reads, requests cut at every byte, upgrades, bodies that never end, clients that ask no more or
-read slowly, and garbage. What a case sends follows from its seed and its number. Meanwhile a good
-client asks for lists. The service must be there in the end, its memory must stay within 300 MB of
-what it was, and the good client's 99th percentile within five times its usual one.
+read slowly, and garbage. What a case sends follows from its seed and its number. Before them,
+hundreds of requests at once are never whole, and floods go on for a second or two each. Meanwhile a
+good client asks for lists. The service must be there in the end, its memory must stay within 300 MB
+of what it was, and the good client's 99th percentile within five times its usual one, among the
+cases and among the floods.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.hostile_floods import floods, keep_up
 from bench.load import await_ready, free_port
 from keyhole.client import Client
 
@@ -234,19 +237,22 @@ def attack(port, seed, number):
 
 
 class Told(NamedTuple):
-    """What a good client tells: how long each answer took, and which did not come."""
+    """What a good client tells: when it asked, how long answers took, and which did not come."""
 
+    times: list[float]
     seconds: list[float]
     failures: list[str]
 
-    def p99(self):
-        """Return the 99th percentile."""
-        return sorted(self.seconds)[len(self.seconds) * 99 // 100]
+    def p99(self, begin=0.0, end=float("inf")):
+        """Return the 99th percentile of what was asked within some time."""
+        within = sorted(took for at, took in zip(self.times, self.seconds, strict=True)
+                        if begin <= at < end)  # fmt: skip
+        return within[len(within) * 99 // 100] if within else 0.0
 
 
 def ask_for_lists(url, key, begun, stopping, told):
     """Ask for a list again and again until told to stop, and tell how it went."""
-    seconds, failures = [], []
+    times, seconds, failures = [], [], []
     with Client(url, key=key, retries=0, timeout=30.0) as client:
         while not stopping.is_set():
             began = time.perf_counter()
@@ -254,10 +260,11 @@ def ask_for_lists(url, key, begun, stopping, told):
                 client.rank("good")
             except Exception as error:
                 failures.append(str(error))
+            times.append(began)
             seconds.append(time.perf_counter() - began)
             begun.set()
             time.sleep(0.005)
-    told.send(Told(seconds, failures))
+    told.send(Told(times, seconds, failures))
 
 
 def resident_mb(pid):
@@ -297,24 +304,65 @@ def crowd(port, seed, numbers, at_once, seconds):
     return kinds
 
 
-def report(kinds, usual, good, memory, n_wanted):
-    """Print what came of it, and return whether the promises are kept."""
-    n_done = sum(n for name, n in kinds.items() if name in _KINDS)
-    growth = max(memory) - memory[0]
-    print(f"{n_done} hostile requests of {n_wanted}:")
-    print(", ".join(f"{name} {n}" for name, n in sorted(kinds.items())))
-    print(f"memory: {memory[0]:.0f} MB before, at most {max(memory):.0f} MB: {growth:.0f} MB more")
-    print(
-        f"a good client: p99 {1e3 * usual.p99():.1f} ms alone, {1e3 * good.p99():.1f} ms among "
-        f"them ({good.p99() / usual.p99():.1f} x); medians "
-        f"{1e3 * statistics.median(usual.seconds):.1f} and "
-        f"{1e3 * statistics.median(good.seconds):.1f} ms; {len(good.failures)} of "
-        f"{len(good.seconds)} not answered"
-    )
-    for told in sorted(set(good.failures))[:3]:
-        print(told)
-    kept = growth <= MOST_GROWTH_MB and good.p99() <= MOST_SLOWER * usual.p99()
-    return kept and not good.failures and n_done == n_wanted
+class Scales:
+    """Weighs a process now and then, from the moment when its memory is the usual one."""
+
+    def __init__(self, pid):
+        self._pid = pid
+        self.times, self.memory = [], []
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._weigh)
+
+    def __enter__(self):
+        self._thread.start()
+        while not self.memory:
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_):
+        self._is_over.set()
+        self._thread.join()
+
+    def _weigh(self):
+        with suppress(OSError):  # it has ended
+            while not self._is_over.wait(0.05):
+                self.times.append(time.perf_counter())
+                self.memory.append(resident_mb(self._pid))
+
+    def growth(self, begin=0.0, end=float("inf")):
+        """Return by how much it was ever more than at first, within some time."""
+        within = [mb for at, mb in zip(self.times, self.memory, strict=False) if begin <= at < end]
+        return max(within, default=0.0) - self.memory[0]
+
+
+def flooded(port, key, given):
+    """Have all floods go on, one after the other, and return when each began and ended."""
+    spans = {}
+    for flood in floods(key):
+        n_strangers = given.at_once if flood.goes_on else given.held
+        began = time.perf_counter()
+        keep_up(port, flood, n_strangers, given.flood_seconds)
+        spans[f"{flood.name}, {n_strangers} at once"] = began, time.perf_counter()
+        time.sleep(given.flood_seconds / 2.0)  # what it did last is still seen to
+    return spans
+
+
+def report(usual, parts, scales):
+    """Print how a good client fared beside each part, and return whether the promises are kept."""
+    kept = scales.growth() <= MOST_GROWTH_MB
+    print(f"memory: {scales.memory[0]:.0f} MB before, at most {scales.growth():.0f} MB more")
+    print(f"a good client alone: p99 {1e3 * usual.p99():.1f} ms")
+    for name, good in parts.items():
+        print(
+            f"among {name}: p99 {1e3 * good.p99():.1f} ms ({good.p99() / usual.p99():.1f} x); "
+            f"medians {1e3 * statistics.median(usual.seconds):.1f} and "
+            f"{1e3 * statistics.median(good.seconds):.1f} ms; {len(good.failures)} of "
+            f"{len(good.seconds)} not answered"
+        )
+        for told in sorted(set(good.failures))[:3]:
+            print(told)
+        kept = kept and good.p99() <= MOST_SLOWER * usual.p99() and not good.failures
+    return kept
 
 
 def main():
@@ -323,6 +371,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--case", type=int, help="the first of the cases")
     parser.add_argument("--at-once", type=int, default=16)
+    parser.add_argument("--held", type=int, default=400, help="requests that are never whole")
+    parser.add_argument("--flood-seconds", type=float, default=1.5, help="how long each flood is")
     parser.add_argument("--seconds", type=float, default=1_800.0, help="the longest it may take")
     given = parser.parse_args()
     port = free_port()
@@ -354,28 +404,25 @@ def attacked(server, url, key, given):
     port = int(url.rpartition(":")[2])
     watched(url, key, lambda: time.sleep(3.0))  # what is slow once is not counted
     usual = watched(url, key, lambda: time.sleep(min(15.0, max(4.0, given.cases / 1_000))))
-    memory = [resident_mb(server.pid)]
-    is_over = threading.Event()
-
-    def weigh():
-        while not is_over.wait(0.2):
-            memory.append(resident_mb(server.pid))
-
-    scales = threading.Thread(target=weigh)
-    scales.start()
     kinds: Counter[str] = Counter()
+    spans: dict[str, tuple[float, float]] = {}
     first = given.case or 0
     numbers = range(first, first + given.cases)
-    try:
-        good = watched(
+    with Scales(server.pid) as scales:
+        among_floods = watched(url, key, lambda: spans.update(flooded(port, key, given)))
+        among_cases = watched(
             url,
             key,
             lambda: kinds.update(crowd(port, given.seed, numbers, given.at_once, given.seconds)),
         )
-    finally:
-        is_over.set()
-        scales.join()
-    return report(kinds, usual, good, memory, given.cases) and server.poll() is None
+    for name, span in spans.items():
+        p99 = 1e3 * among_floods.p99(*span)
+        print(f"{name}: {scales.growth(*span):.0f} MB more, p99 {p99:.1f} ms")
+    n_done = sum(n for name, n in kinds.items() if name in _KINDS)
+    print(f"{n_done} hostile requests of {given.cases}:")
+    print(", ".join(f"{name} {n}" for name, n in sorted(kinds.items())))
+    kept = report(usual, {"floods": among_floods, "cases": among_cases}, scales)
+    return kept and n_done == given.cases and server.poll() is None
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Connections: uvicorn's, with the limits that it lacks, by names that it makes public.
 
-A request is fed to the parser by itself, a little in each turn of the loop: what comes behind it
-waits as bytes, unread and unparsed, until it is answered. So whatever a client sends at once, one
-request of it costs memory, and no client holds up the others.
+A request is fed to the parser by itself: what comes behind it waits as bytes, unread and unparsed,
+until it is answered. So whatever a client sends at once, one request of it costs memory. Many chunks,
+and requests that were sent ahead, take turns, and so hold up nobody who asks for one thing.
 """
 
 import asyncio
@@ -17,13 +17,15 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from keyhole.service.http import refusals
 from keyhole.service.http.refusals import FRAME_SHARE, MAX_FIELDS, MAX_FRAME_BYTES, MAX_HEAD_BYTES
+from keyhole.service.http.turns import Turns
 from keyhole.service.settings import Settings
 
 _MOST_FED = 4 * 1024
 _MOST_FED_OF_CHUNKS = 256
 """Where they end is for the parser to find: it may begin that many bytes of what is behind them."""
-_MOST_FED_AT_ONCE = 16 * 1024
-"""Whatever it is, that is parsed within a millisecond or so."""
+_MOST_CHUNKS_AT_ONCE = 1024
+_MOST_CHUNKS_A_TURN = 8 * 1024
+"""Bytes of chunks that are parsed as they come, and in a turn: whatever they are, in half a ms."""
 _ALWAYS_HELD = 16 * 1024
 """So much of a request has room however much others hold, or they could lock everybody out."""
 _MOST_IDLE = 2_048
@@ -63,6 +65,7 @@ class Connection(HttpToolsProtocol):
 
     flow: Flow
     held: Held
+    turns: Turns
     unanswered: dict["Connection", None]
     """Those that ask or are idle, in the order in which they began to, or finished a head."""
     most_connections: int
@@ -129,7 +132,7 @@ class Connection(HttpToolsProtocol):
             return
         self._waiting = self._waiting[self._at :] + data if self._waiting else data
         self._at = 0
-        self._feed()
+        self._feed(_MOST_CHUNKS_AT_ONCE)
 
     def _is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -140,14 +143,18 @@ class Connection(HttpToolsProtocol):
     def _is_over(self) -> bool:
         return self._is_given_up or self.transport.is_closing()
 
-    def _feed(self) -> None:
-        """Have the parser read what waits, up to the end of a request that is to be answered."""
-        data, at = self._waiting, self._at
-        end, stop = len(data), at + _MOST_FED_AT_ONCE
+    def _feed(self, most_chunks: int) -> None:
+        """Have the parser read what waits, up to the end of a request that is to be answered.
+
+        It is left at some bytes of chunks, as the smallest cost most.
+        """
+        data, at, end = self._waiting, self._at, len(self._waiting)
         view = memoryview(data)
-        while at < min(end, stop) and self._may_come_in():
+        while at < end and most_chunks > 0 and self._may_come_in():
             piece = view[at : at + self._n_next(data, at)]
             at += len(piece)
+            if self._n_left is None:
+                most_chunks -= len(piece)
             self._parse(piece)
             if self._is_over():
                 return
@@ -187,7 +194,7 @@ class Connection(HttpToolsProtocol):
         self.flow.pause_reading()
         has_room = self._hold(self._n_request + len(self._waiting))
         if self._may_come_in():
-            self.loop.call_soon(self._go_on)
+            self.turns.take(self.loop, self._go_on)
         elif not has_room:
             self._waiting = b""
             self._hold(self._n_request)
@@ -195,7 +202,12 @@ class Connection(HttpToolsProtocol):
 
     def _go_on(self) -> None:
         if not self._is_over():
-            self._feed()
+            self._feed(_MOST_CHUNKS_A_TURN)
+            self._end_if_all_is_answered()
+
+    def _end_if_all_is_answered(self) -> None:
+        if self._has_ended and not self._is_answering():
+            self.transport.close()
 
     def _n_next(self, data: bytes, at: int) -> int:
         """Return how many bytes the parser may be fed so that it reads no more than one request."""
@@ -282,9 +294,9 @@ class Connection(HttpToolsProtocol):
         if not self._is_answering():
             self._queue()
         if self._waiting:
-            self._feed()
-        if self._has_ended and not self._is_answering():
-            self.transport.close()
+            self.turns.take(self.loop, self._go_on)
+        else:
+            self._end_if_all_is_answered()
 
     def timeout_keep_alive_handler(self) -> None:
         """Leave it to the timer that looks at everything."""
@@ -376,6 +388,7 @@ def connections(settings: Settings) -> type[Connection]:
     """Return the connections of an application, as a class for uvicorn to make them of."""
     shared = {
         "held": Held(settings.max_pending_bytes),
+        "turns": Turns(),
         "unanswered": {},
         "most_connections": most_connections(settings),
         "request_seconds": settings.request_seconds,
