@@ -5,13 +5,14 @@ import resource
 import socket
 import time
 from contextlib import ExitStack, suppress
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from keyhole.service.http.connection import connections, most_connections
+from keyhole.service.http.connection import Connection, connections, most_connections
 from keyhole.service.keys import new_key
 from keyhole.service.settings import Settings
 from tests.service.test_http_attacks import CHUNKED, HEAD, answer_to, dialled
@@ -130,14 +131,16 @@ def test_a_turn_of_the_loop_parses_a_bounded_piece():
 
     sizes = []
 
-    class Counted(connections(Settings())):
+    class Counted(Connection):
         def on_body(self, body):
             sizes.append(len(body))
             super().on_body(body)
 
     async def fed():
         loop = asyncio.get_running_loop()
-        made = Counted(Config(app, lifespan="off"), ServerState(), {}, _loop=loop)
+        made: Any = type("Made", (Counted, connections(Settings())), {})(
+            Config(app, lifespan="off"), ServerState(), {}, _loop=loop
+        )
         transport = Mock(is_closing=lambda: False, get_extra_info=lambda _name: None)
         made.connection_made(transport)
         made.data_received(CHUNKED + (b"40\r\n" + b"x" * 0x40 + b"\r\n") * 3_500)

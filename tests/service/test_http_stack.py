@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from keyhole.service import http
+from keyhole.service.http.connection import Connection, Flow
 
 FOLDER = Path(http.__file__).parent
 FILES = sorted(FOLDER.glob("*.py"))
@@ -101,20 +102,18 @@ def test_what_is_looked_for_would_be_found():
     lines = "import uvicorn._types\nfrom starlette import _utils\nflow._transport.close()"
     assert private_imports(ast.parse(lines)) == {"uvicorn._types", "starlette._utils"}
     assert private_uses(ast.parse(lines)) == {"flow._transport"}
-    (base,) = [cls for cls in classes() if cls.__name__ == "Connection"]
-    (flow,) = [cls for cls in classes() if cls.__name__ == "Flow"]
 
-    class Starts(base):
+    class Starts(Connection):
         def on_message_complete(self):
             self._unset_keepalive_if_required()
 
-    class Overrides(base):
-        def _start_asgi_task(self, cycle, app):
+    class Overrides(Connection):
+        def _start_asgi_task(self, cycle: object, app: object) -> None:
             pass
 
-    class Sets(flow):
+    class Sets(Flow):
         def resume_reading(self):
-            self._transport = None
+            self._transport.close()
 
     assert clashes(Starts) == {"_unset_keepalive_if_required"}
     assert clashes(Overrides) == {"_start_asgi_task"}

@@ -70,7 +70,11 @@ COMMANDS: dict[str, Run | Elsewhere | Help] = {
     "bench.endurance": Elsewhere("tests/unit/test_bench_commands.py::--only endurance"),
     "bench.fuzz": Elsewhere("tests/attack/test_fuzz.py"),
     "bench.game": Run("--tiny --fused", "promises kept", VERDICT),
-    "bench.hostile": Run("--cases 60 --at-once 4", "60 hostile requests of 60", VERDICT),
+    "bench.hostile": Run(
+        "--cases 60 --at-once 4 --held 8 --flood-seconds 0.05",
+        "60 hostile requests of 60",
+        VERDICT,
+    ),
     "bench.kills": Elsewhere("tests/attack/test_signals.py"),
     "bench.letor": Run(
         "--rows 30 --turns 1", "every bit as scikit-learn reads it .* True", VERDICT

@@ -42,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_body_bytes: Annotated[int, Meta(ge=1_024, le=2**30)] = 8 * 2**20
     """The size of the largest body."""
     max_pending_bytes: Annotated[int, Meta(ge=1_024, le=2**36)] = 64 * 2**20
-    """Bytes of the bodies of all requests that are not answered yet; more are to come again."""
+    """Bytes of all requests that are not answered yet; large ones beyond are to come again."""
     request_seconds: Seconds = 30.0
     """How long a request may take to arrive, its head and its body together."""
     shutdown_seconds: Seconds = 20.0

@@ -1,8 +1,8 @@
 """Connections: uvicorn's, with the limits that it lacks, by names that it makes public.
 
 A request is fed to the parser by itself: what comes behind it waits as bytes, unread and unparsed,
-until it is answered. So whatever a client sends at once, one request of it costs memory. Many chunks,
-and requests that were sent ahead, take turns, and so hold up nobody who asks for one thing.
+until it is answered. So whatever a client sends at once, one request of it costs memory. Many
+chunks, and requests that were sent ahead, take turns, and so hold up nobody who asks for one thing.
 """
 
 import asyncio
