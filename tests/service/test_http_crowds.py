@@ -5,6 +5,7 @@ import resource
 import socket
 import time
 from contextlib import ExitStack, suppress
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -13,6 +14,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from keyhole.service.http.connection import Connection, connections, most_connections
+from keyhole.service.http.turns import Turns
 from keyhole.service.keys import new_key
 from keyhole.service.settings import Settings
 from tests.service.test_http_attacks import CHUNKED, HEAD, answer_to, dialled
@@ -154,6 +156,33 @@ def test_a_turn_of_the_loop_parses_a_bounded_piece():
     at_once, in_the_end = asyncio.run(fed())
     assert 500 < at_once <= 1_024
     assert in_the_end == 3_500 * 0x40
+
+
+def test_what_can_wait_is_done_one_piece_in_a_turn_whoever_sent_it():
+    async def done():
+        turns, loop, told = Turns(), asyncio.get_running_loop(), []
+
+        def work(name, again):
+            told.append(name)
+            if again:
+                turns.take(loop, partial(work, name, again - 1))
+
+        for name in "abc":
+            turns.take(loop, partial(work, name, 1))
+        for n_turns in range(1, 7):
+            await asyncio.sleep(0)
+            assert len(told) == n_turns
+        turns.take(loop, lambda: 1 / 0)
+        turns.take(loop, partial(work, "d", 0))
+        loop.set_exception_handler(lambda _loop, context: told.append(context["exception"]))
+        for _ in range(2):
+            await asyncio.sleep(0)
+        return told
+
+    *told, error, last = asyncio.run(done())
+    assert told == list("abcabc")
+    assert isinstance(error, ZeroDivisionError)
+    assert last == "d"
 
 
 # ----------------------------------------------------------------------- connections
