@@ -162,6 +162,9 @@ def test_what_can_wait_is_done_one_piece_in_a_turn_whoever_sent_it():
     async def done():
         turns, loop, told = Turns(), asyncio.get_running_loop(), []
 
+        def fail():
+            raise ZeroDivisionError
+
         def work(name, again):
             told.append(name)
             if again:
@@ -172,7 +175,7 @@ def test_what_can_wait_is_done_one_piece_in_a_turn_whoever_sent_it():
         for n_turns in range(1, 7):
             await asyncio.sleep(0)
             assert len(told) == n_turns
-        turns.take(loop, lambda: 1 / 0)
+        turns.take(loop, fail)
         turns.take(loop, partial(work, "d", 0))
         loop.set_exception_handler(lambda _loop, context: told.append(context["exception"]))
         for _ in range(2):
