@@ -7,7 +7,6 @@ chunks, and requests that were sent ahead, take turns, and so hold up nobody who
 
 import asyncio
 import re
-import resource
 from math import inf
 from typing import Any
 
@@ -19,6 +18,11 @@ from keyhole.service.http import refusals
 from keyhole.service.http.refusals import FRAME_SHARE, MAX_FIELDS, MAX_FRAME_BYTES, MAX_HEAD_BYTES
 from keyhole.service.http.turns import Turns
 from keyhole.service.settings import Settings
+
+try:
+    import resource
+except ImportError:  # pragma: no cover - Windows: descriptors have no such limit
+    resource = None  # type: ignore[assignment]
 
 _MOST_FED = 4 * 1024
 _MOST_FED_OF_CHUNKS = 256
@@ -380,6 +384,8 @@ class Connection(HttpToolsProtocol):
 def most_connections(settings: Settings) -> int:
     """Return how many connections there may be: a quarter of all descriptors is for the rest."""
     most = settings.max_concurrency + settings.max_streams + _MOST_IDLE
+    if resource is None:
+        return most
     n_descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if n_descriptors < 0 else min(most, n_descriptors * 3 // 4)
 
