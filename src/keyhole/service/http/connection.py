@@ -384,9 +384,7 @@ class Connection(HttpToolsProtocol):
 def most_connections(settings: Settings) -> int:
     """Return how many connections there may be: a quarter of all descriptors is for the rest."""
     most = settings.max_concurrency + settings.max_streams + _MOST_IDLE
-    if resource is None:
-        return most
-    n_descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    n_descriptors = -1 if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return most if n_descriptors < 0 else min(most, n_descriptors * 3 // 4)
 
 
