@@ -21,7 +21,7 @@ from bench import bit_flips
 from bench.disks import FailingDisk
 from keyhole.cli.app import app
 from keyhole.service import desk as desk_module
-from keyhole.service import ending
+from keyhole.service import ending, log_check
 from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import (
@@ -186,6 +186,35 @@ def test_an_event_before_the_snapshot_is_checked_while_others_are_served(path, c
     (told,) = [line for line in logs if line["event"].startswith("The log was checked")]
     assert (told["rankers"], 0.0 <= told["seconds"] < 10.0) == (2, True)
     assert [line["ranker"] for line in logs if "is damaged" in line["event"]] == ["animals"]
+
+
+@pytest.mark.parametrize("error", [StoreFailed("It cannot be read."), RuntimeError("a fault")])
+@pytest.mark.parametrize("method", ["damage", "events"])
+def test_what_could_not_be_checked_is_tried_again(path, monkeypatch, method, error):
+    """Until then the log is not said to be checked, and what is wrong with it is found later."""
+    keep_snapshots(path)
+    flip_a_bit(path, "animals", 5)
+    may_read, reading = threading.Event(), getattr(SqliteStore, method)
+
+    def fails(self, *args, **given):
+        if threading.current_thread().name == "keyhole-check" and not may_read.is_set():
+            raise error
+        return reading(self, *args, **given)
+
+    monkeypatch.setattr(SqliteStore, method, fails)
+    monkeypatch.setattr(log_check, "_AGAIN", 0.01)
+    with capture_logs() as logs, Served(path) as service:
+        assert service.readiness().json() == {"status": "ready", "log": "checking"}
+        service.pause(0.05)
+        assert service.readiness().json() == {"status": "ready", "log": "checking"}
+        assert not service.desk._checking.is_done
+        may_read.set()
+        service.until(lambda: service.readiness().json()["log"] == "damaged")
+        assert service.ask("GET", "/v1/rankers/others").json()["log"] == "checked"
+    failed = [line for line in logs if line["event"].startswith("The log could not be checked")]
+    assert [line["error"] for line in failed] == [str(error)] * len(failed)
+    assert [line["seconds"] for line in failed[:2]] == [0.01, 0.02]
+    assert any(line["event"].startswith("The log was checked") for line in logs)
 
 
 def test_requests_on_their_way_when_damage_is_found_are_answered(path):

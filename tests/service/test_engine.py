@@ -594,26 +594,3 @@ def test_a_list_says_what_becomes_of_it_and_then_what_did():
     assert told(lost.event_id)[:2] == ("expired", None)
     assert answer(engine, lost.event_id, [1.0]).learned == "late"
     assert told(lost.event_id)[:2] == ("late", "late")
-
-
-def test_feedback_that_is_refused_says_so_for_good():
-    from keyhole.service.dashboard.log import event_row
-    from keyhole.service.store.export import event_records
-    from keyhole.service.summary import event_page
-
-    engine = engine_of()
-    configure(engine, "queries", n_features=2, ranker="contextual-rtopk")
-    first = documents(engine, ["a", "b"], [[1.0, 1.0], [1.0, -1.0]])
-    assert answer(engine, first.event_id, [1.0], name="queries").learned == "learned"
-    huge = documents(engine, ["a", "b"], [[1e300, 1.0], [1.0, -1e300]])
-    assert answer(engine, huge.event_id, [1.0], name="queries").learned == "refused"
-    for each in (engine, Engine(engine.store)):
-        live = each.ranker("queries")
-        assert event_page(live, huge.event_id)["outcome"] == "refused"
-        assert answer(each, huge.event_id, [1.0], name="queries").learned == "refused"
-        refusals = live.tally.refusals
-        records = list(event_records(each.store, "queries", refusals=refusals))
-        assert records[-1]["learned"] == "refused"
-        last = each.store.last("queries")
-        assert last is not None
-        assert "refused" in event_row(last, live.names_of, refusals)["what"]

@@ -99,7 +99,7 @@ def test_every_row_of_the_log(log):
         before = older
     assert [event.seq for event in found] == list(range(history.seq, 0, -1))
     for event in found:
-        row, body = event_row(event, live.names_of), body_of(event)
+        row, body = event_row(event, live.names_of, live.outcome), body_of(event)
         assert (row["seq"], row["kind"], row["key"]) == (event.seq, event.kind, event.key)
         assert row["at"] == instant(event.at).isoformat(timespec="milliseconds")
         assert row["time"] == f"{instant(event.at):%Y-%m-%d %H:%M:%S} UTC"
@@ -141,7 +141,8 @@ def test_every_number_of_the_table_of_impressions(log):
             }
             same = ("seq", "at", "round", "model_seq", "explored", "p_marginal", "p_conditional")
             wanted.append({**row, **{field: page[field] for field in same}})
-    alike(list(impressions(crowd.engine.store, NAME)), wanted)
+    outcome = crowd.engine.ranker(NAME).outcome
+    alike(list(impressions(crowd.engine.store, NAME, outcome=outcome)), wanted)
     half = [row["seq"] for row in impressions(crowd.engine.store, NAME, after=history.seq // 2)]
     assert half == [row["seq"] for row in wanted if row["seq"] > history.seq // 2]
 

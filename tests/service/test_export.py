@@ -8,6 +8,7 @@ import pytest
 
 from keyhole.service.errors import StoreDamaged
 from keyhole.service.events import body_of
+from keyhole.service.recovering import outcome_in
 from keyhole.service.store import open_store
 from keyhole.service.store.export import (
     event_record,
@@ -31,7 +32,9 @@ def store(tmp_path_factory):
 
 def table(store, ranker, **page):
     target = io.BytesIO()
-    n_rows = write_parquet(impressions(store, ranker, **page), target)
+    n_rows = write_parquet(
+        impressions(store, ranker, outcome=outcome_in(store, ranker), **page), target
+    )
     frame = pl.read_parquet(io.BytesIO(target.getvalue()))
     assert frame.height == n_rows
     return frame

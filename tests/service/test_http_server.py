@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import structlog
@@ -482,3 +483,33 @@ def test_what_keeps_the_service_from_starting_is_said_in_a_sentence(tmp_path):
             result = run("serve", *arguments, code=2)
             assert sentence in result.stderr
             assert len(result.stderr.strip().splitlines()) <= 3
+
+
+def test_a_demonstration_begins_no_log_in_the_place_of_one_that_is_missing(tmp_path, monkeypatch):
+    """Its first start makes a log, as every first start does."""
+    db = tmp_path / "demo.db"
+    demos: list[tuple[object, ...]] = []
+    stopped = SimpleNamespace(join=lambda **_: None)
+
+    def close(_, *, sockets):
+        for each in sockets:
+            each.close()
+
+    def start(*given):
+        demos.append(given)
+        return stopped
+
+    without_failure = SimpleNamespace(service=SimpleNamespace(failure=None))
+    monkeypatch.setattr("keyhole.service.http.app.build_later", lambda *_: without_failure)
+    monkeypatch.setattr("keyhole.service.http.server.Server.__init__", lambda *_: None)
+    monkeypatch.setattr("keyhole.service.http.server.Server.run", close)
+    monkeypatch.setattr("keyhole.service.logs.configure_logs", lambda _: None)
+    monkeypatch.setattr("keyhole.cli.demo.start_demo", start)
+    serve = ("serve", "--demo", "--db", db, "--port", 0)
+    run(*serve)
+    assert (len(demos), db.is_file()) == (1, True)
+    db.unlink()
+    assert "keyhole serve --create" in run(*serve, code=2).stderr
+    assert (len(demos), db.exists()) == (1, False)
+    run(*serve, "--create")
+    assert db.is_file()

@@ -10,6 +10,7 @@ from keyhole.errors import InvalidInput
 from keyhole.game.many import rank_many
 from keyhole.service import lessons
 from keyhole.service.commands import Rank, RankMany, RankRequest
+from keyhole.service.dashboard.log import event_row
 from keyhole.service.engine import Engine
 from keyhole.service.errors import Conflict, KeyReused, StoreFull
 from keyhole.service.events import body_of
@@ -116,6 +117,45 @@ def test_a_batch_that_is_repeated_is_answered_as_the_first_was():
     engine.execute(Rank("animals", PLAIN, "single"))
     with pytest.raises(KeyReused):
         batch(engine, [PLAIN], "single")
+
+
+def test_the_key_of_a_batch_without_a_new_list_is_kept():
+    engine = engine_of()
+    first = rank(engine, event_id="mine")
+    batch(engine, [RankRequest(event_id="yours")])
+    refused = RankRequest(event_id="mine", exclude=["bee"])
+    requests = [RankRequest(event_id="yours"), refused, RankRequest(event_id="mine")]
+    told = batch(engine, requests, "key")
+    last = engine.store.last("animals")
+    assert last is not None
+    assert (last.kind, last.idem, body_of(last).rank_seq) == ("repeat", "key", 3)
+    assert body_of(last).batch.seqs == (3, 0, 2)
+    for each in (engine, Engine(engine.store)):
+        again = batch(each, requests, "key")
+        assert [again[0], again[2]] == [told[0], told[2]]
+        assert (again[2].event_id, again[2].ranking) == ("mine", first.ranking)
+        assert isinstance(again[1], Conflict)
+        for other in ([PLAIN], requests[::-1], requests[:1]):
+            with pytest.raises(KeyReused):
+                batch(each, other, "key")
+        with pytest.raises(KeyReused):
+            rank(each, idem="key", event_id="yours")
+        assert each.store.last("animals") == last
+    live = engine.ranker("animals")
+    row = event_row(last, live.names_of, live.outcome)
+    assert row["what"] == "A batch was answered with lists that were shown before"
+    assert check_ranker(engine.store, "animals").problems == ()
+
+
+def test_the_key_of_a_batch_that_was_refused_as_a_whole_is_free():
+    """As that of a single request is: nothing came of it."""
+    engine = engine_of()
+    rank(engine, event_id="mine")
+    n_events = engine.ranker("animals").seq
+    (told,) = batch(engine, [RankRequest(event_id="mine", exclude=["bee"])], "key")
+    assert isinstance(told, Conflict)
+    assert engine.ranker("animals").seq == n_events
+    assert batch(engine, [PLAIN], "key")[0].status == 201
 
 
 def test_a_batch_is_one_commit_or_nothing():

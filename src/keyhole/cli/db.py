@@ -189,15 +189,19 @@ def _show(result: dict[str, Any]) -> None:
 
 
 def _write_ndjson(store: "Store", ranker: str, after: int, target: IO[bytes]) -> int:
+    from keyhole.service.recovering import outcome_in
     from keyhole.service.store.export import event_records, write_ndjson
 
-    return write_ndjson(event_records(store, ranker, after=after), target)
+    outcome = outcome_in(store, ranker)
+    return write_ndjson(event_records(store, ranker, after=after, outcome=outcome), target)
 
 
 def _write_parquet(store: "Store", ranker: str, after: int, target: IO[bytes]) -> int:
+    from keyhole.service.recovering import outcome_in
     from keyhole.service.store.export import impressions, write_parquet
 
-    return write_parquet(impressions(store, ranker, after=after), target)
+    outcome = outcome_in(store, ranker)
+    return write_parquet(impressions(store, ranker, after=after, outcome=outcome), target)
 
 
 _WRITERS: dict[str, Callable[["Store", str, int, IO[bytes]], int]] = {

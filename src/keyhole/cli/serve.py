@@ -49,7 +49,7 @@ def serve_command(
         "log_requests": log_requests,
     }
     with one_sentence(interrupted=_STOPPED):
-        _serve(flags, config, create=create or demo, demo=demo)
+        _serve(flags, config, create=create, demo=demo)
 
 
 def _serve(flags: Mapping[str, object], config: Path | None, *, create: bool, demo: bool) -> None:

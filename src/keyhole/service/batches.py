@@ -7,7 +7,7 @@ import msgspec
 from keyhole.errors import KeyholeError
 from keyhole.service.commands import RankItem, RankMany, RankRequest
 from keyhole.service.errors import Conflict
-from keyhole.service.events import Batch, Event, Ranked, body_of
+from keyhole.service.events import Batch, Event, Ranked, Repeated, body_of
 from keyhole.service.live import LiveRanker
 from keyhole.service.showing import (
     check_same,
@@ -42,15 +42,31 @@ class ShownMany(NamedTuple):
         """
         if not (self.fingerprint and self.new):
             return self.new
+        ranked, event_id = self.new[0]
+        noted = msgspec.structs.replace(ranked, batch=self._batch(seq))
+        return [(noted, event_id), *self.new[1:]]
+
+    @property
+    def repeated(self) -> Repeated | None:
+        """What keeps the key of a batch all of whose lists were shown before.
+
+        None where there is no key, or a new list that notes it, or where all was refused: the key
+        is then as free as that of a single request that was refused.
+        """
+        known = [what.seq for what in self.became if isinstance(what, Event)]
+        if not (self.fingerprint and known) or self.new:
+            return None
+        return Repeated(known[0], self._batch(0))
+
+    def _batch(self, seq: int) -> Batch:
+        """Return what became of all requests, the new ones of which follow a seq."""
         seqs = []
         for what in self.became:
             if isinstance(what, int):
                 seqs.append(seq + 1 + what)
             else:
                 seqs.append(what.seq if isinstance(what, Event) else 0)
-        ranked, event_id = self.new[0]
-        batch = Batch(self.fingerprint, tuple(seqs))
-        return [(msgspec.structs.replace(ranked, batch=batch), event_id), *self.new[1:]]
+        return Batch(self.fingerprint, tuple(seqs))
 
     def replies(self, live: LiveRanker, events: list[Event]) -> list[RankItem | Exception]:
         """Return what is told of each request, by the events of the new lists."""
@@ -101,7 +117,7 @@ def repeated_batch(live: LiveRanker, command: RankMany) -> Batch | None:
     event = None if command.idem is None else with_idem(live, command.idem)
     if event is None or command.idem is None:
         return None
-    batch: Batch | None = body_of(event).batch if event.kind == "rank" else None
+    batch: Batch | None = body_of(event).batch
     if batch is None or batch.fingerprint != _of_all(command.requests):
         raise reused(command.idem)
     return batch

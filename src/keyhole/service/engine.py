@@ -397,6 +397,10 @@ class Engine:
         def reply() -> list[RankItem | Exception]:
             return shown.replies(live, [event for event, _ in made])
 
+        again = shown.repeated
+        if again is not None:
+            kept = (self._event(live.name, "repeat", again, at, idem=command.idem),)
+            return Decided(kept, reply)
         return Decided((*expired, *made), reply, given_up)
 
     def _room(

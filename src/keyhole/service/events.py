@@ -1,7 +1,7 @@
 """What the log of the service holds: the truth, of which everything else is derived."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -12,8 +12,8 @@ Status = Literal["observed", "none", "not_shown"]
 Learned = Literal["pending", "late", "unused"]
 """What a log says of feedback: it teaches whoever folds the log, came too late, is of no use."""
 
-Outcome = Literal["learned", "unused", "late", "refused"]
-"""What became of feedback, once the log was folded."""
+Outcome = Literal["learned", "unused", "late", "refused", "unknown"]
+"""What became of feedback, once the log was folded, as far as that is still known."""
 
 LINK_SIZE = 16
 FIRST_LINK = bytes(LINK_SIZE)
@@ -136,11 +136,13 @@ class Ranked(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Where the idempotency key is that of a batch, which this list is the first of."""
 
 
-class Repeated(msgspec.Struct, frozen=True):
+class Repeated(msgspec.Struct, frozen=True, omit_defaults=True):
     """A request that came again under an idempotency key of its own; it changes nothing."""
 
     rank_seq: int
-    """That of the rank event which answered it."""
+    """That of the rank event which answered it, or the first request of a batch."""
+    batch: Batch | None = None
+    """Where the idempotency key is that of a batch, none of whose lists is new."""
 
 
 class Answered(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -153,11 +155,8 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """In simulations, the relevance of every item, by index."""
 
 
-def outcome_of(answered: Answered, seq: int, refusals: Sequence[int]) -> Outcome:
-    """Return what became of feedback; ``refusals`` are events that could not be learnt from."""
-    if answered.learned != "pending":
-        return answered.learned
-    return "refused" if seq in refusals else "learned"
+OutcomeOf = Callable[[Answered, int], Outcome]
+"""Returns what became of feedback, which is in the log as the event of a seq."""
 
 
 class Activated(msgspec.Struct, frozen=True):

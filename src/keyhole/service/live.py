@@ -28,7 +28,6 @@ from keyhole.service.events import (
     Rebased,
     Snapshot,
     body_of,
-    outcome_of,
 )
 from keyhole.service.lessons import Ahead, Lesson, by_own_order, learn_together
 from keyhole.service.preparation import Preparation
@@ -177,13 +176,16 @@ class LiveRanker:
     def _begin(self, config: Config, seq: int) -> None:
         """Know nothing, and wait for nothing: what was shown before is no list of this ranker."""
         self.learner, self.begun, self.gone = learner_of(config), seq, None
-        self.round, self.tally, self._last_shown = 0, Tally(), None
+        refusals, forgotten = self.tally.refusals, self.tally.forgotten  # of events that stay
+        self.tally = Tally(refusals=refusals, forgotten=forgotten)
+        self.round, self._last_shown = 0, None
         self.waiting.clear()
         self.seq_of.clear()
 
     def _deleted(self, body: Deleted, seq: int) -> None:
         self._study()
         self.gone, self.since, self.preparation = body, seq, None
+        self.tally = Tally(forgotten=seq)
         self.waiting.clear()
         self.seq_of.clear()
 
@@ -405,8 +407,15 @@ class LiveRanker:
         )
 
     def outcome(self, answered: Answered, seq: int) -> Outcome:
-        """Return what became of feedback that is in the log as event ``seq``."""
-        return outcome_of(answered, seq, self.tally.refusals)
+        """Return what became of feedback that is in the log as event ``seq``.
+
+        Whether it was refused is not known of events that are not applied yet, nor for ever.
+        """
+        if answered.learned != "pending":
+            return answered.learned
+        if seq in self.tally.refusals:
+            return "refused"
+        return "learned" if self.tally.forgotten < seq <= self.seq else "unknown"
 
     def state(self) -> StateReply:
         """Return how far the ranker has come, and the hash of what it knows."""
@@ -464,7 +473,10 @@ class LiveRanker:
         It waits for nothing: the lists that were shown are in this log.
         """
         tally = msgspec.structs.replace(
-            self.tally, alarms=[(r, version) for r, _ in self.tally.alarms]
+            self.tally,
+            alarms=[(r, version) for r, _ in self.tally.alarms],
+            refusals=[],
+            forgotten=since,
         )
         kept = msgspec.structs.replace(
             self._kept(),
@@ -496,6 +508,7 @@ class LiveRanker:
         kept.learnt_by, kept.spec = own.learnt_by, {**kept.spec, "version": own.spec["version"]}
         if not is_sealed(snapshot):  # the first versions did not count all that is counted now
             kept.waits, kept.tally.refusals = own.waits, own.tally.refusals
+            kept.tally.forgotten = own.tally.forgotten
             for name, item in kept.tally.items.items():
                 item.untaught = own.tally.items[name].untaught if name in own.tally.items else 0
         return (kept, snapshot.sha256) != (own, self.sha256())
@@ -506,6 +519,7 @@ class LiveRanker:
         live = cls(last.ranker, store)
         live.gone, live.since, live.seq, live.link = body_of(last), last.seq, last.seq, last.link
         live.snapshot_seq, live.is_checked = last.seq, False
+        live.tally.forgotten = last.seq
         return live
 
     @classmethod

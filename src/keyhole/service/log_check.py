@@ -15,6 +15,8 @@ _AT_ONCE = 64
 """Events that are checked between two pauses."""
 _SHARE = 0.25
 """Of the time, once requests are answered: they wait for what this thread does."""
+_AGAIN, _AGAIN_AT_MOST = 1.0, 60.0
+"""Seconds until a check that failed is tried again: twice as long each time."""
 
 Finding = tuple[str | None, str]
 """A ranker, or None for the whole log, and what is wrong with it."""
@@ -24,18 +26,20 @@ class LogCheck:
     """Checks in a thread whether a log is what was written.
 
     That of each ranker up to its snapshot, and the file as a whole, whose indexes say which events
-    there are. Events that were replayed were checked then.
+    there are. Events that were replayed were checked then. Where something keeps it from reading,
+    it tries again later: what nobody has read is not checked.
     """
 
     def __init__(self, store: Store, rankers: Iterable[LiveRanker]) -> None:
         self._store = store
-        self._rankers = [live for live in rankers if not live.is_checked]
+        self._pending = [live for live in rankers if not live.is_checked]
+        self._n_rankers = len(self._pending)
         self._found: SimpleQueue[Finding] = SimpleQueue()
         self._is_urgent = True
-        self._is_stopped = False
+        self._tried, self._stopped = threading.Event(), threading.Event()
         self._n_events = 0
         self._thread: threading.Thread | None = None
-        if store.is_durable or self._rankers:
+        if store.is_durable or self._pending:
             self._thread = threading.Thread(target=self._run, name="keyhole-check", daemon=True)
             self._thread.start()
 
@@ -45,9 +49,9 @@ class LogCheck:
         return self._thread is None or not self._thread.is_alive()
 
     def wait(self, seconds: float) -> None:
-        """Wait for the end, but not for longer; then it goes on beside requests."""
+        """Wait for its first try, but not for longer; then it goes on beside requests."""
         if self._thread is not None:
-            self._thread.join(seconds)
+            self._tried.wait(seconds)
         self._is_urgent = False
 
     def findings(self) -> list[Finding]:
@@ -61,32 +65,44 @@ class LogCheck:
 
     def stop(self) -> None:
         """Leave the rest unchecked; ends at once where the store is closed after it."""
-        self._is_stopped = True
+        self._stopped.set()
 
     def _run(self) -> None:
-        began = time.monotonic()
+        began, pause = time.monotonic(), _AGAIN
+        while not self._is_read(pause):
+            self._tried.set()
+            if self._stopped.wait(pause):
+                return
+            pause = min(2.0 * pause, _AGAIN_AT_MOST)
+        if not self._stopped.is_set():
+            seconds = round(time.monotonic() - began, 3)
+            logger().info(
+                "The log was checked, beside what was replayed.",
+                seconds=seconds, rankers=self._n_rankers, events=self._n_events,
+            )  # fmt: skip
+        self._tried.set()
+
+    def _is_read(self, pause: float) -> bool:
+        """Check what is left; return whether it came to an end, be it that there is damage."""
         try:
             for said in self._store.damage():
                 self._found.put((None, f"The file of the log is damaged: {said}."))
                 break
-            for live in self._rankers:
-                self._check(live)
+            while self._pending and not self._stopped.is_set():
+                self._check(self._pending[0])
+                self._pending.pop(0)
         except StoreDamaged as error:
             self._found.put((None, str(error)))
-        except StoreError as error:
-            if not self._is_stopped:
-                logger().error("The log could not be checked.", error=str(error))
-            return
-        except Exception:
-            logger().exception("The log could not be checked.")
-            return
-        if not self._is_stopped:
-            seconds = round(time.monotonic() - began, 3)
-            n_rankers = len(self._rankers)
-            logger().info(
-                "The log was checked, beside what was replayed.",
-                seconds=seconds, rankers=n_rankers, events=self._n_events,
+        except Exception as error:
+            if self._stopped.is_set():
+                return True
+            is_fault = not isinstance(error, StoreError)
+            logger().error(
+                "The log could not be checked; it is tried again.",
+                error=str(error), seconds=pause, exc_info=error if is_fault else None,
             )  # fmt: skip
+            return False
+        return True
 
     def _check(self, live: LiveRanker) -> None:
         """Check that events follow each other from the first to the snapshot's."""
@@ -96,7 +112,7 @@ class LogCheck:
                 seq = event.seq
                 self._n_events += 1
                 if seq % _AT_ONCE == 0:
-                    if self._is_stopped:
+                    if self._stopped.is_set():
                         return
                     self._pause(time.monotonic() - resumed)
                     resumed = time.monotonic()

@@ -1,7 +1,7 @@
 """A ranker as its log says, which is checked on the way."""
 
-from keyhole.service.errors import StoreDamaged
-from keyhole.service.events import Snapshot
+from keyhole.service.errors import StoreDamaged, StoreError
+from keyhole.service.events import OutcomeOf, Snapshot
 from keyhole.service.live import LiveRanker
 from keyhole.service.logs import logger
 from keyhole.service.snapshots import is_sealed
@@ -50,6 +50,14 @@ def recovered(store: Store, name: str) -> LiveRanker:
             error=why,
         )
     return live
+
+
+def outcome_in(store: Store, name: str) -> OutcomeOf:
+    """Return what tells what became of feedback in a log; of a damaged one that is not known."""
+    try:
+        return recovered(store, name).outcome
+    except StoreError:
+        return LiveRanker(name, store).outcome
 
 
 def _snapshots(store: Store, name: str) -> list[Snapshot]:

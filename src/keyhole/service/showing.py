@@ -45,9 +45,9 @@ def repeated(live: LiveRanker, command: Rank) -> Event | None:
 def _by_idem(live: LiveRanker, idem: str) -> Event | None:
     """Return the rank event that a request with an idempotency key was answered with."""
     event = with_idem(live, idem)
+    if event is not None and body_of(event).batch is not None:
+        raise reused(idem)
     if event is None or event.kind == "rank":
-        if event is not None and body_of(event).batch is not None:
-            raise reused(idem)
         return event
     return event_at(live.store, live.name, body_of(event).rank_seq)
 

@@ -11,7 +11,7 @@ from keyhole.service.events import Snapshot
 from keyhole.service.store.base import Store
 from keyhole.service.tally import Tally
 
-_SEAL = b"KHS\x02"
+_SEAL, _SEAL_BEFORE = b"KHS\x03", b"KHS\x02"
 _HEAD = len(_SEAL) + hashlib.sha256().digest_size
 
 
@@ -44,16 +44,21 @@ def sealed(ranker: str, seq: int, sha256: str, content: bytes) -> Snapshot:
 
 
 def is_sealed(snapshot: Snapshot) -> bool:
-    """Return whether a snapshot has a checksum: those of the first versions have none."""
+    """Return whether a snapshot has a checksum, and knows all that is counted now."""
     return snapshot.body.startswith(_SEAL)
+
+
+def _content(snapshot: Snapshot) -> bytes:
+    """Return what a snapshot holds, without its checksum: those of the first versions have none."""
+    has_head = snapshot.body.startswith((_SEAL, _SEAL_BEFORE))
+    return snapshot.body[_HEAD:] if has_head else snapshot.body
 
 
 def kept_by(snapshot: Snapshot) -> Kept:
     """Return what a snapshot holds, or raise if it is not what was written."""
     name = f"The snapshot of ranker {snapshot.ranker!r} after event {snapshot.seq}"
-    content = snapshot.body
+    content = _content(snapshot)
     if is_sealed(snapshot):
-        content = snapshot.body[_HEAD:]
         digest = _digest(snapshot.ranker, snapshot.seq, snapshot.sha256, content)
         if snapshot.body[len(_SEAL) : _HEAD] != digest:
             raise StoreDamaged(f"{name} is not what was written.")
@@ -66,9 +71,8 @@ def kept_by(snapshot: Snapshot) -> Kept:
 def begun_of(store: Store, name: str) -> int:
     """Return the seq that a ranker began with, as far as its newest snapshot knows."""
     for snapshot in store.snapshots(name):
-        content = snapshot.body[_HEAD:] if is_sealed(snapshot) else snapshot.body
         with suppress(msgspec.MsgspecError, UnicodeDecodeError):
-            return msgspec.msgpack.decode(content, type=_Begun).begun
+            return msgspec.msgpack.decode(_content(snapshot), type=_Begun).begun
     return 1
 
 

@@ -127,6 +127,7 @@ _BECAME = {
     "unused": "Its feedback taught nothing.",
     "late": "Feedback came too late to learn from; it counts where policies are judged.",
     "refused": "Its feedback was refused: its numbers are too large to learn from.",
+    "unknown": "Whether its feedback was learnt from or refused is not known any more.",
 }
 
 

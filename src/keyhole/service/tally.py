@@ -115,7 +115,9 @@ class Tally(msgspec.Struct):
     truth: Truth = msgspec.field(default_factory=Truth)
     shown: tuple[str, ...] = ()
     refusals: list[int] = []
-    """The events of the last lessons that were refused."""
+    """The events of the last lessons that were refused, those before a reset among them."""
+    forgotten: int = 0
+    """Up to which event others were refused, of which nothing is known any more."""
 
     def count_rank(self, ranked: Ranked, names: tuple[str, ...]) -> None:
         """Count a list that was shown."""
@@ -193,7 +195,8 @@ class Tally(msgspec.Struct):
         """Note that an event could not be learnt from."""
         self.refused += 1
         self.refusals.append(seq)
-        del self.refusals[:-_MOST_REFUSALS]
+        while len(self.refusals) > _MOST_REFUSALS:
+            self.forgotten = max(self.forgotten, self.refusals.pop(0))
 
     def count_alarm(self, round: int, seq: int) -> None:
         """Note that a test for changes has found one."""

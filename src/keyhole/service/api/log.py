@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from keyhole.service.api.evaluations import EvaluationReply
 from keyhole.service.api.operations import Operation, Parameter, Reply, json_response
 from keyhole.service.commands import EvaluationRequest
 from keyhole.service.errors import StoreFull
+from keyhole.service.events import OutcomeOf
 from keyhole.service.http.problems import Busy, NotAcceptable, encode
 from keyhole.service.http.request import json_of, number, query_of
 from keyhole.service.store.base import Store
@@ -55,18 +56,18 @@ async def list_events(request: Request, service: "Service") -> Response:
     default = _DEFAULT_LIMIT if form == "json" else most
     limit = number(query.get("limit"), "limit", default=default, least=1, most=most)
     desk, ranker = service.desk, request.path_params["ranker"]
-    refusals = desk.engine.ranker(ranker).tally.refusals
+    outcome = desk.engine.ranker(ranker).outcome
     if form == "json":
-        page = await asyncio.to_thread(_records, desk.store, ranker, after, limit, refusals)
+        page = await asyncio.to_thread(_records, desk.store, ranker, after, limit, outcome)
         more = page[-1]["seq"] if len(page) == limit else None
         return json_response(EventsReply(page, more))
     if form == "ndjson":
         page = await asyncio.to_thread(
-            _records, desk.store, ranker, after, min(limit, _PAGE), refusals
+            _records, desk.store, ranker, after, min(limit, _PAGE), outcome
         )
-        lines = _lines(desk.store, ranker, page, limit, refusals)
+        lines = _lines(desk.store, ranker, page, limit, outcome)
         return StreamingResponse(lines, media_type=FORMATS[form])
-    file = await asyncio.to_thread(_table, desk.store, ranker, after, limit, refusals)
+    file = await asyncio.to_thread(_table, desk.store, ranker, after, limit, outcome)
     return _Table(file, ranker)
 
 
@@ -88,13 +89,13 @@ def _format(request: Request, given: str | None) -> str:
 
 
 def _records(
-    store: Store, ranker: str, after: int, limit: int, refusals: Sequence[int]
+    store: Store, ranker: str, after: int, limit: int, outcome: OutcomeOf
 ) -> list[dict[str, Any]]:
-    return list(event_records(store, ranker, after=after, limit=limit, refusals=refusals))
+    return list(event_records(store, ranker, after=after, limit=limit, outcome=outcome))
 
 
 async def _lines(
-    store: Store, ranker: str, page: list[dict[str, Any]], limit: int, refusals: Sequence[int]
+    store: Store, ranker: str, page: list[dict[str, Any]], limit: int, outcome: OutcomeOf
 ) -> AsyncIterator[bytes]:
     """Yield the log as lines from its first page on, so that no more than a page is held."""
     while page:
@@ -102,15 +103,15 @@ async def _lines(
         after, limit = page[-1]["seq"], limit - len(page)
         if limit <= 0:
             return
-        page = await asyncio.to_thread(_records, store, ranker, after, min(limit, _PAGE), refusals)
+        page = await asyncio.to_thread(_records, store, ranker, after, min(limit, _PAGE), outcome)
 
 
-def _table(store: Store, ranker: str, after: int, limit: int, refusals: Sequence[int]) -> IO[bytes]:
+def _table(store: Store, ranker: str, after: int, limit: int, outcome: OutcomeOf) -> IO[bytes]:
     """Return impressions and their feedback as a Parquet file, a row for each item revealed."""
     try:
         file = TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
         try:
-            rows = impressions(store, ranker, after=after, limit=limit, refusals=refusals)
+            rows = impressions(store, ranker, after=after, limit=limit, outcome=outcome)
             write_parquet(rows, file)
             file.seek(0)
         except BaseException:

@@ -15,6 +15,7 @@ LEARNED = {
     "late": "too late to learn from",
     "unused": "not learnt from",
     "refused": "refused: its numbers are too large",
+    "unknown": "not known any more: learnt from or refused",
 }
 
 

@@ -1,6 +1,6 @@
 """The event log for people: newest first, page by page, each event in a few words."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -14,11 +14,11 @@ from keyhole.service.events import (
     Event,
     Expired,
     Kind,
+    OutcomeOf,
     Ranked,
     Rebased,
     Repeated,
     body_of,
-    outcome_of,
 )
 from keyhole.service.store.base import Store
 
@@ -73,12 +73,12 @@ def log_page(
     return found, top + 1 if top > after else None
 
 
-def event_row(event: Event, names_of: NamesOf, refusals: Sequence[int] = ()) -> dict[str, Any]:
-    """Return an event as a row of the log; ``refusals`` could not be learnt from."""
+def event_row(event: Event, names_of: NamesOf, outcome: OutcomeOf) -> dict[str, Any]:
+    """Return an event as a row of the log; ``outcome`` tells what became of feedback."""
     body = body_of(event)
     what = _WHAT[event.kind](body, names_of)
     if isinstance(body, Answered):
-        what = f"{what}; {LEARNED[outcome_of(body, event.seq, refusals)]}"
+        what = f"{what}; {LEARNED[outcome(body, event.seq)]}"
     return {
         "seq": event.seq,
         "at": instant(event.at).isoformat(timespec="milliseconds"),
@@ -118,6 +118,8 @@ def _rank(body: Ranked, names_of: NamesOf) -> str:
 
 
 def _repeat(body: Repeated, names_of: NamesOf) -> str:
+    if body.batch is not None:
+        return "A batch was answered with lists that were shown before"
     return f"Answered with the list of event {count(body.rank_seq)} again"
 
 

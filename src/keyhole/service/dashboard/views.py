@@ -196,7 +196,7 @@ class Dashboard:
         found, older = await run_in_threadpool(
             log_page, self.desk.store, live.name, kind, top, after
         )
-        rows = [event_row(event, live.names_of, live.tally.refusals) for event in found]
+        rows = [event_row(event, live.names_of, live.outcome) for event in found]
         if wants_json(request):
             return plain({"ranker": live.name, "kind": kind, "events": rows, "older": older})
         root = root_of(request)

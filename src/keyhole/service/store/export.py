@@ -1,7 +1,7 @@
 """What a log says, for other programs: events as records, impressions as a flat table."""
 
 import base64
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from importlib import import_module
 from typing import IO, Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from keyhole.errors import LibraryMissing
 from keyhole.service.errors import StoreDamaged
-from keyhole.service.events import Answered, Config, Event, Ranked, body_of, outcome_of
+from keyhole.service.events import Answered, Config, Event, OutcomeOf, Ranked, body_of
 from keyhole.service.store.base import Store
 
 NamesOf = Callable[[Ranked], tuple[str, ...]]
@@ -35,12 +35,12 @@ def time_text(at: int) -> str:
 
 
 def event_record(
-    event: Event, names_of: NamesOf | None = None, refusals: Sequence[int] = ()
+    event: Event, names_of: NamesOf | None = None, outcome: OutcomeOf | None = None
 ) -> dict[str, Any]:
     """Return an event as plain data, the fields of its body among its own.
 
     Rankings hold the names of items, or where ``names_of`` is not given, their indices. Feedback
-    says what became of it, for which events could not be learnt from (``refusals``) must be known.
+    says what became of it, as ``outcome`` does; without that it is not known.
     """
     body = body_of(event)
     record: dict[str, Any] = {
@@ -53,10 +53,16 @@ def event_record(
         **msgspec.to_builtins(body, builtin_types=(bytes,)),
     }
     if isinstance(body, Answered):
-        record["learned"] = outcome_of(body, event.seq, refusals)
+        record["learned"] = _became(body, event.seq, outcome)
     if isinstance(body, Ranked):
         record |= _of_ranked(body, names_of)
     return {name: _text(value) for name, value in record.items() if value is not None}
+
+
+def _became(answered: Answered, seq: int, outcome: OutcomeOf | None) -> str:
+    if outcome is not None:
+        return outcome(answered, seq)
+    return "unknown" if answered.learned == "pending" else answered.learned
 
 
 def _of_ranked(body: Ranked, names_of: NamesOf | None) -> dict[str, Any]:
@@ -111,12 +117,12 @@ def event_records(
     *,
     after: int = 0,
     limit: int | None = None,
-    refusals: Sequence[int] = (),
+    outcome: OutcomeOf | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield the events of a ranker as plain data, in order."""
     names_of = names_in(store, ranker)
     for event in store.events(ranker, after=after, limit=limit):
-        yield event_record(event, names_of, refusals)
+        yield event_record(event, names_of, outcome)
 
 
 def impressions(
@@ -125,7 +131,7 @@ def impressions(
     *,
     after: int = 0,
     limit: int | None = None,
-    refusals: Sequence[int] = (),
+    outcome: OutcomeOf | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Yield a row for each item that feedback was asked of: the first k of every list shown.
 
@@ -136,18 +142,18 @@ def impressions(
     for event in store.events(ranker, after=after, limit=limit):
         if event.kind == "rank" and event.key is not None:
             said = store.find(ranker, event.key, "feedback")
-            yield from _rows(event, said, names_of, refusals)
+            yield from _rows(event, said, names_of, outcome)
 
 
 def _rows(
-    event: Event, said: Event | None, names_of: NamesOf, refusals: Sequence[int]
+    event: Event, said: Event | None, names_of: NamesOf, outcome: OutcomeOf | None
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a list and of what was said of it."""
     ranked: Ranked = body_of(event)
     answered: Answered | None = None if said is None else body_of(said)
     became = None
     if said is not None and answered is not None:
-        became = outcome_of(answered, said.seq, refusals)
+        became = _became(answered, said.seq, outcome)
     names, contexts = names_of(ranked), _contexts(ranked)
     chances = ranked.chances or ()  # of some of the first k alone, where those are of two cells
     k = min(ranked.k, len(ranked.ranking) - ranked.n_excluded)
