@@ -86,7 +86,8 @@ def test_axe_finds_nothing(visit, showroom, monkeypatch, scheme):
     verdict = {"reason": "Two grades look the same.", "advice": ["Use DCG."]}
     rich = summary(verdict=verdict)
     event = an_impression(showroom)
-    monkeypatch.setattr(views, "summary_of", lambda live: {**rich, "name": live.name})
+    for told in ("summary_of", "brief"):
+        monkeypatch.setattr(views, told, lambda live: {**rich, "name": live.name})
     paths = (RANKER, "/", f"{RANKER}/events", event, f"{RANKER}/evaluate", "/nowhere")
     for path in paths if scheme == "light" else paths[:1]:
         with visit(path, color_scheme=scheme, expects_trouble=path == "/nowhere") as page:
@@ -131,7 +132,8 @@ def test_the_content_can_be_skipped_to(visit, showroom):
 
 def test_a_phone_needs_no_scrolling_sideways(visit, showroom, monkeypatch):
     event = an_impression(showroom)
-    monkeypatch.setattr(views, "summary_of", lambda _: summary(name="long-name-" * 6))
+    for told in ("summary_of", "brief"):
+        monkeypatch.setattr(views, told, lambda _: summary(name="long-name-" * 6))
     for path in ("/", RANKER, f"{RANKER}/events", event, f"{RANKER}/evaluate", "/nowhere"):
         with visit(path, expects_trouble=path == "/nowhere", **PHONE) as page:
             too_wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")

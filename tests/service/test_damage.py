@@ -21,7 +21,7 @@ from bench import bit_flips
 from bench.disks import FailingDisk
 from keyhole.cli.app import app
 from keyhole.service import desk as desk_module
-from keyhole.service import ending, log_check
+from keyhole.service import ending, log_check, snapshots
 from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import (
@@ -35,7 +35,7 @@ from keyhole.service.events import Snapshot
 from keyhole.service.http.app import build
 from keyhole.service.live import LiveRanker
 from keyhole.service.replay import check_ranker
-from keyhole.service.snapshots import kept_by, sealed
+from keyhole.service.snapshots import kept_by
 from keyhole.service.store import copying, open_store
 from keyhole.service.store.journal import Journal
 from keyhole.service.store.sqlite import SqliteStore
@@ -359,7 +359,9 @@ def test_db_check_reads_what_snapshots_hold():
     answer(engine, rank(engine).event_id, [1.0])
     live = engine.ranker("animals")
     content = live.kept_bytes()
-    engine.store.put_snapshot(sealed("animals", live.seq, live.sha256(), content[:-1]))
+    digest = snapshots._digest("animals", live.seq, live.sha256(), content[:-1])
+    cut = snapshots._SEAL + digest + content[:-1]
+    engine.store.put_snapshot(Snapshot("animals", live.seq, live.sha256(), cut))
     (told,) = check_ranker(engine.store, "animals").problems
     assert "the snapshot after event 3 is not what the log leads to" in told
 

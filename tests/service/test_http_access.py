@@ -337,3 +337,11 @@ def test_forms_without_end_are_refused(locked):
     headers = {"content-type": "application/x-www-form-urlencoded"}
     answer = locked.ask("POST", "/login", content=body, headers=headers)
     assert answer.json()["detail"] == "A form must have at most 1000 fields."
+
+
+@pytest.mark.parametrize("insecure", [False, True])
+def test_the_page_of_keys_says_who_is_let_in_without_one(insecure):
+    with Asked(insecure=insecure) as asked:
+        page = asked.ask("GET", "/keys").text
+    assert ("everybody who reaches the port may do everything" in page) == insecure
+    assert ("only requests from this machine are answered" in page) != insecure

@@ -60,6 +60,31 @@ def test_rankers_are_listed_a_page_at_a_time(service):
         problem(service.ask("GET", f"/v1/rankers?limit={limit}"), 422, "invalid")
 
 
+def test_damaged_rankers_are_on_the_pages_that_their_names_are_on():
+    with Asked() as service:
+        engine = service.desk.engine
+        for name in ("a", "bad-1", "bad-2", "c", "d"):
+            configure(engine, name)
+        for name in ("bad-1", "bad-2"):
+            engine.refuse(name, "Event 5 is another one.")
+
+        def page(query=""):
+            told = service.ask("GET", f"/v1/rankers{query}").json()
+            names = [[each["name"] for each in told[kind]] for kind in ("rankers", "damaged")]
+            return *names, told["next_after"]
+
+        assert page() == (["a", "c", "d"], ["bad-1", "bad-2"], None)
+        assert page("?limit=2") == (["a"], ["bad-1"], "bad-1")
+        assert page("?limit=1&after=bad-1") == ([], ["bad-2"], "bad-2")
+        assert page("?limit=2&after=bad-2") == (["c", "d"], [], None)
+        assert page("?search=BAD-2") == ([], ["bad-2"], None)
+        rows = service.ask("GET", "/index.json?search=bad-1").json()["page"]["rows"]
+        assert [each["name"] for each in rows["damaged"]] == ["bad-1"]
+        # One that was damaged while requests about it are on their way is still there.
+        engine.damaged["c"] = "Event 6 is another one."
+        assert page() == (["a", "d"], ["bad-1", "bad-2", "c"], None)
+
+
 def test_the_index_shows_a_page_and_searches(service):
     told = service.ask("GET", "/index.json").json()
     names = sorted([*NAMES, "Shop", "bookshop"])
@@ -198,50 +223,6 @@ def test_what_many_short_runs_leave_is_not_replayed_for_ever():
     assert [run(scenario, store, snapshot_every=1_000) for _ in range(8)] == [
         0, 0, 0, 0, 121, 121, 121, 121,
     ]  # fmt: skip
-
-
-def test_snapshots_and_states_are_hashed_outside_of_the_loop(monkeypatch):
-    threads = []
-    sha256 = LiveRanker.sha256
-
-    def noted(self):
-        threads.append(threading.current_thread())
-        return sha256(self)
-
-    monkeypatch.setattr(LiveRanker, "sha256", noted)
-    with Asked() as service:
-        service.put()
-        for _ in range(3):
-            service.rank()
-        told = service.ask("GET", "/v1/rankers/animals/state").json()
-        assert told["sha256"] == sha256(service.desk.engine.ranker("animals"))
-    assert threads
-    assert threading.main_thread() not in threads
-
-    async def scenario(desk):
-        configure(desk.engine)
-        for _ in range(30):
-            await desk.submit(Rank("animals", RankRequest()))
-
-    threads.clear()
-    store = MemoryStore()
-    run(scenario, store, snapshot_every=10)
-    assert threads
-    assert threading.main_thread() not in threads
-
-
-def test_a_copy_stays_as_it_was():
-    engine = engine_of(k=2)
-    first = [rank(engine, deferred=place == 1) for place in range(5)]
-    live = engine.ranker("animals")
-    copied, before = live.as_it_is(), (live.sha256(), live.snapshot())
-    engine.execute(Activate("animals", first[1].event_id))
-    for shown in first[2:]:
-        answer(engine, shown.event_id, [1.0, 0.0])
-    rank(engine)
-    assert state_of(engine) != before[0]
-    assert (copied.sha256(), copied.snapshot()) == before
-    assert LiveRanker.from_snapshot(copied.snapshot(), engine.store).sha256() == before[0]
 
 
 def test_rankers_that_need_the_same_code_have_it_prepared_once(monkeypatch):

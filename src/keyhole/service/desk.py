@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -42,6 +42,7 @@ _PROBE = 1.0
 """Seconds between looks at whether a full disk still is."""
 _CHECKED_FIRST = 2.0
 """Seconds that checking the log may take before requests are answered."""
+T = TypeVar("T")
 
 
 class Reply(Protocol):
@@ -113,10 +114,12 @@ class Desk:
         self._next = _Group()
         self._is_writing = False
         self._is_broken = False
-        self._snapshotting: asyncio.Future[None] | None = None
+        self._probing: asyncio.Future[None] | None = None
+        """The probe of a full disk, while it goes on."""
         self._wake = asyncio.Event()
         self._watchers: dict[str, set[asyncio.Event]] = {}
-        self._committer = Committer()
+        self._committer, self._reader = Committer(), Committer()
+        self._still, self._reading = asyncio.Lock(), asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
         self._take_up()
@@ -156,6 +159,7 @@ class Desk:
         with suppress(StoreError):
             await self._committer.begin(self._put_last_snapshots)
         self._committer.stop()
+        self._reader.stop()
 
     async def submit(self, command: Command) -> Any:
         """Return the reply to a command, after the commit of what it led to."""
@@ -166,7 +170,6 @@ class Desk:
         reply = await future
         if isinstance(command, Configure | Rename) and reply.created:
             live = self.engine.ranker(reply.name)
-            await asyncio.to_thread(live.make_state)
             if self._preparer is not None and live.preparation is not None:
                 await self._preparer.look(live.preparation)
                 return msgspec.structs.replace(reply, code=live.preparation.reply())
@@ -183,6 +186,17 @@ class Desk:
             self._decide()  # while the disk is busy, this thread is not
         else:
             self._wake.set()
+
+    async def read(self, what: Callable[[], T]) -> T:
+        """Return what is read of rankers in a thread, while no event is applied to any.
+
+        Nothing is copied for it, however large a state is: what is committed meanwhile is applied
+        and replied to afterwards. One is read at a time, so that this waits for one at most.
+        """
+        found: list[T] = []
+        async with self._reading, self._still:
+            await self._reader.begin(lambda: found.append(what()))
+        return found[0]
 
     async def _judged(self, command: Configure) -> Configure:
         """Ask the oracle, which can take seconds, in which others must be served.
@@ -232,7 +246,7 @@ class Desk:
             if self._next.decided:
                 written = await self._commit(written)
             elif written.decided:
-                self._finish(written)
+                await self._finish(written)
                 written = _Group()
             elif self._stopping:
                 return
@@ -242,17 +256,16 @@ class Desk:
 
     async def _commit(self, before: "_Group") -> "_Group":
         """Commit the next group, and meanwhile finish the one before; return what is to finish."""
-        if self._snapshotting is not None:
-            with suppress(StoreError):
-                await self._snapshotting
-            self._snapshotting = None
+        if self._probing is not None:
+            await self._probing
+            self._probing = None
         group, self._next = self._next, _Group()
         began, self._is_writing = time.perf_counter(), True
         try:
             if group.made:
                 events = group.events
                 writing = self._committer.begin(self.store.stage(events))
-                self._finish(before)
+                await self._finish(before)
                 self._decide()  # what had to wait for it
                 await writing
                 self._is_full = False
@@ -260,16 +273,16 @@ class Desk:
                     self.on_commit(events, time.perf_counter() - began)
         except StoreFull as error:
             self._is_full = True
-            self._finish(before)
+            await self._finish(before)
             self._give_up(group, error)
         except Exception as error:  # what is on the disk must be read again, whatever it was
             logger().error("A commit failed.", error=str(error), kind=type(error).__name__)
-            self._finish(before)
+            await self._finish(before)
             self._give_up(group, StoreFailed("The log could not be written: try again."))
             self._is_broken = True
         finally:
             self._is_writing = False
-        self._finish(before)
+        await self._finish(before)
         return group
 
     def _decide(self) -> None:
@@ -295,13 +308,15 @@ class Desk:
                 group.decided.append((command, decision, future))
                 group.made += decision.made
 
-    def _finish(self, group: "_Group") -> None:
+    async def _finish(self, group: "_Group") -> None:
         """Apply a group that is on the disk, and reply; one that is finished has nothing left."""
         if not group.decided:
             return
         decided, group.decided = group.decided, []
         try:
-            self._apply(group.made)
+            async with self._still:
+                self._apply(group.made)
+                await self._make_states(group.made)
         except Exception:  # a fault of ours: the log has the events, and is read again
             logger().exception("What was committed could not be applied.")
             self._is_broken = True
@@ -314,8 +329,11 @@ class Desk:
             if not future.done():
                 future.set_result(decision.reply())
         due = self._due_snapshots(group.made)
-        if due:
-            self._snapshotting = self._committer.begin(partial(self._put_snapshots, due))
+        if due:  # they are taken of the rankers themselves, to which nothing is applied meanwhile
+            try:
+                await self._committer.begin(partial(self._put_snapshots, due))
+            except Exception as error:  # a cache: the log has all of it
+                logger().warning("A snapshot could not be taken.", error=str(error))
 
     def _give_up(self, group: "_Group", error: KeyholeError) -> None:
         """Refuse a group that was not kept; what was decided after it is decided anew."""
@@ -347,6 +365,16 @@ class Desk:
         for ranker, seqs in begun.items():
             self._waits.begin(self.engine.rankers[ranker], seqs, moment)
             self._tell_watchers(ranker)
+
+    async def _make_states(self, made: list[Made]) -> None:
+        """Fill the memory of rankers that begin, in a thread, before they are asked for lists.
+
+        Nobody asks earlier: the command that they begin with is not settled.
+        """
+        for event, _ in made:
+            live = self.engine.rankers.get(event.ranker)
+            if event.kind == "config" and live is not None and live.begun == event.seq:
+                await self._committer.begin(live.make_state)
 
     def _configured(self, live: LiveRanker, event: Event) -> None:
         self._waits.look_again(live)
@@ -396,7 +424,6 @@ class Desk:
         for name, live in self.engine.rankers.items():
             live.preparation = known.get(name)
             self._waits.begin(live, live.waiting, moment)
-            live.make_state()
 
     def _read_again(self) -> None:
         gone = self.store.gone()
@@ -411,6 +438,8 @@ class Desk:
 
     def _read_log(self, most_waiting: int) -> None:
         self.engine = Engine(self.store, most_waiting=most_waiting)
+        for live in self.engine.rankers.values():
+            live.make_state()
         self._checking = LogCheck(self.store, self.engine.all())
         self._checking.wait(_CHECKED_FIRST)
         self._take_findings()
@@ -453,11 +482,11 @@ class Desk:
         elif gone is None and self._gone is not None:
             logger().info("The log is back.")
         self._gone = gone
-        writing = self._snapshotting
-        if self._is_full and gone is None and (writing is None or writing.done()):
+        probing = self._probing
+        if self._is_full and gone is None and (probing is None or probing.done()):
             moment = self._clock()
             if moment - self._probed >= _PROBE:
-                self._probed, self._snapshotting = moment, self._committer.begin(self._probe)
+                self._probed, self._probing = moment, self._committer.begin(self._probe)
 
     def _probe(self) -> None:
         """Try whether there is room again: nobody asks for anything where it is not ready."""
@@ -470,13 +499,13 @@ class Desk:
         return self._waits.over(live, self._clock())
 
     def _due_snapshots(self, made: list[Made]) -> list[LiveRanker]:
-        """Return rankers as they are now, of which a snapshot is to be taken after these events."""
+        """Return rankers of which a snapshot is to be taken after these events."""
         due = []
         for name in {event.ranker for event, _ in made}:
             live = self.engine.rankers.get(name)
             if live is not None and live.seq - live.snapshot_at >= self._snapshot_every:
                 live.snapshot_at = live.seq
-                due.append(live.as_it_is())
+                due.append(live)
         return due
 
     def _put_snapshots(self, rankers: list[LiveRanker]) -> None:

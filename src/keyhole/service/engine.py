@@ -163,6 +163,11 @@ class Engine:
         """Return all rankers that there is a log of, also those that were deleted."""
         return [*self.rankers.values(), *self.gone.values()]
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all rankers that are there, be they served or damaged."""
+        return list({**self.rankers, **self.damaged})
+
     def refuse(self, name: str, why: str) -> None:
         """Serve a ranker no more, whose log is not what was written."""
         if name in self.damaged:

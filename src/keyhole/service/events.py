@@ -220,7 +220,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     seq: int
     sha256: str
     """The hash that the service tells of its state, not of these bytes."""
-    body: bytes
+    body: bytes | bytearray
 
 
 class Key(msgspec.Struct, frozen=True):

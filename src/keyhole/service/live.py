@@ -1,10 +1,9 @@
 """A ranker of the service: the events of its log, folded one by one."""
 
-import copy
 import hashlib
 import struct
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -56,23 +55,6 @@ class Waiting(msgspec.Struct, gc=False):
     """When the wait began, on a clock of the process; not part of the state."""
     ranked: Ranked | None = None
     """The list itself, where feedback on it was decided and is yet to be applied."""
-
-
-class _Still(NamedTuple):
-    """What a learner knew at a moment: of a copy of a ranker no more is asked."""
-
-    spec: dict[str, Any]
-    state: Any
-
-    @classmethod
-    def of(cls, learner: Ranker) -> "_Still":
-        """Return what a learner knows."""
-        state = learner.state
-        return cls(learner.described(), type(state)(*(array.copy() for array in state)))
-
-    def described(self) -> dict[str, Any]:
-        """Return the spec of the learner."""
-        return self.spec
 
 
 class LiveRanker:
@@ -437,22 +419,14 @@ class LiveRanker:
         digest.update(waiting.tobytes())
         return digest.hexdigest()
 
-    def as_it_is(self) -> "LiveRanker":
-        """Return a copy for another thread to tell of: nothing is ever applied to it."""
-        copied = copy.copy(self)
-        copied.learner = _Still.of(self.learner)  # type: ignore[assignment]
-        copied.waits = list(self.waits)
-        copied.waiting = dict(self.waiting)  # what waits is never changed in what is told of it
-        copied.tally = msgspec.msgpack.decode(msgspec.msgpack.encode(self.tally), type=Tally)
-        return copied
-
     # ------------------------------------------------------------------- snapshots
 
     def _kept(self) -> Kept:
-        arrays = {}
+        arrays: dict[str, Any] = {}
         for name, array in self.learner.state._asdict().items():
-            little = _little_endian(array)
-            arrays[name] = (little.dtype.str, little.shape, little.tobytes())
+            little = _little_endian(array)  # whose bytes are copied once, where they are written
+            content = little.reshape(-1).view(np.uint8).data
+            arrays[name] = (little.dtype.str, little.shape, content)
         return Kept(
             self.version,
             self.round,
@@ -495,7 +469,7 @@ class LiveRanker:
 
     def snapshot(self) -> Snapshot:
         """Return the state after the last event."""
-        return sealed(self.name, self.seq, self.sha256(), self.kept_bytes())
+        return sealed(self.name, self.seq, self.sha256(), self._kept())
 
     def differs_from(self, snapshot: Snapshot) -> bool:
         """Return whether a snapshot after the same event holds anything else."""

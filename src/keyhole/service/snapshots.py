@@ -12,6 +12,7 @@ from keyhole.service.store.base import Store
 from keyhole.service.tally import Tally
 
 _SEAL, _SEAL_BEFORE = b"KHS\x03", b"KHS\x02"
+_encoder = msgspec.msgpack.Encoder()
 _HEAD = len(_SEAL) + hashlib.sha256().digest_size
 
 
@@ -37,10 +38,17 @@ class _Begun(msgspec.Struct):
     begun: int = 1
 
 
-def sealed(ranker: str, seq: int, sha256: str, content: bytes) -> Snapshot:
-    """Return a snapshot, in whose bytes there is a checksum of all that it says."""
-    digest = _digest(ranker, seq, sha256, content)
-    return Snapshot(ranker, seq, sha256, _SEAL + digest + content)
+def sealed(ranker: str, seq: int, sha256: str, kept: Kept) -> Snapshot:
+    """Return a snapshot, in whose bytes there is a checksum of all that it says.
+
+    A state is copied once on its way: nothing else is done by Python meanwhile.
+    """
+    body = bytearray(_HEAD)
+    _encoder.encode_into(kept, body, _HEAD)
+    with memoryview(body) as view:
+        digest = _digest(ranker, seq, sha256, view[_HEAD:])
+    body[:_HEAD] = _SEAL + digest
+    return Snapshot(ranker, seq, sha256, body)
 
 
 def is_sealed(snapshot: Snapshot) -> bool:
@@ -48,7 +56,7 @@ def is_sealed(snapshot: Snapshot) -> bool:
     return snapshot.body.startswith(_SEAL)
 
 
-def _content(snapshot: Snapshot) -> bytes:
+def _content(snapshot: Snapshot) -> bytes | bytearray:
     """Return what a snapshot holds, without its checksum: those of the first versions have none."""
     has_head = snapshot.body.startswith((_SEAL, _SEAL_BEFORE))
     return snapshot.body[_HEAD:] if has_head else snapshot.body
@@ -76,6 +84,7 @@ def begun_of(store: Store, name: str) -> int:
     return 1
 
 
-def _digest(ranker: str, seq: int, sha256: str, content: bytes) -> bytes:
-    head = f"{ranker}\n{seq}\n{sha256}\n".encode()
-    return hashlib.sha256(head + content).digest()
+def _digest(ranker: str, seq: int, sha256: str, content: bytes | bytearray | memoryview) -> bytes:
+    digest = hashlib.sha256(f"{ranker}\n{seq}\n{sha256}\n".encode())
+    digest.update(content)
+    return digest.digest()

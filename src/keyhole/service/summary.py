@@ -18,6 +18,11 @@ _FEW_ALARMS = 2
 
 def summary(live: LiveRanker) -> dict[str, Any]:
     """Return everything that the page of a ranker shows."""
+    return {**brief(live), "sha256": live.sha256()}
+
+
+def brief(live: LiveRanker) -> dict[str, Any]:
+    """Return that without the hash, which takes its time where a state is large."""
     config, tally = live.config, live.tally
     is_fixed = config.catalogue is not None
     n_answered = tally.observed + tally.none + tally.not_shown
@@ -31,7 +36,6 @@ def summary(live: LiveRanker) -> dict[str, Any]:
         "seq": live.seq,
         "round": live.round,
         "version": live.version,
-        "sha256": live.sha256(),
         "simulation": config.simulation,
         "verdict": config.verdict,
         "code": msgspec.to_builtins(live.reply().code),

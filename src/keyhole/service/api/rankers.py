@@ -55,7 +55,7 @@ class DamagedReply(msgspec.Struct, frozen=True):
 
 
 class RankersReply(msgspec.Struct, frozen=True):
-    """A page of the rankers that a key may see, in the order of their names."""
+    """A page of the rankers that a key may see by name, those that are damaged among them."""
 
     rankers: list[RankerReply]
     damaged: list[DamagedReply]
@@ -157,16 +157,17 @@ async def list_rankers(request: Request, service: "Service") -> Response:
     limit = number(query.get("limit"), "limit", default=_PAGE, least=1, most=_LONGEST_PAGE)
     after, search = query.get("after", ""), query.get("search", "")
     engine, sees = service.desk.engine, request.state.access.sees
-    page = page_of(engine.rankers, sees, limit=limit, after=after, search=search)
-    found = [engine.rankers[name].reply() for name in page.names]
-    damaged = [DamagedReply(name, why) for name, why in engine.damaged.items() if sees(name)]
-    return json_response(RankersReply(found, damaged, page.next_after))
+    page = page_of(engine.names, sees, limit=limit, after=after, search=search)
+    damaged = [name for name in page.names if name in engine.damaged]
+    found = [engine.rankers[name].reply() for name in page.names if name not in engine.damaged]
+    told = [DamagedReply(name, engine.damaged[name]) for name in damaged]
+    return json_response(RankersReply(found, told, page.next_after))
 
 
 async def get_state(request: Request, service: "Service") -> Response:
     """Read how far a ranker has come, and the hash of what it knows."""
     live = service.desk.engine.ranker(request.path_params["ranker"])
-    return json_response(await asyncio.to_thread(live.as_it_is().state))
+    return json_response(await service.desk.read(live.state))
 
 
 async def stream(request: Request, service: "Service") -> Response:
@@ -245,7 +246,7 @@ OPERATIONS = (
             Parameter(
                 "limit",
                 {"type": "integer", "minimum": 1, "maximum": _LONGEST_PAGE, "default": _PAGE},
-                "How many at most.",
+                "How many at most, damaged ones counted.",
             ),
             Parameter("after", {"type": "string"}, "Those whose names come after this one."),
             Parameter("search", {"type": "string"}, "Those with this text in their names."),

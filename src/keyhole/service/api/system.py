@@ -1,5 +1,6 @@
 """Endpoints about the service itself."""
 
+import asyncio
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -44,7 +45,8 @@ async def readyz(request: Request, service: "Service") -> Response:
 
 async def metrics(request: Request, service: "Service") -> Response:
     """Return what Prometheus asks for."""
-    return Response(service.metrics.text(), headers={"content-type": CONTENT_TYPE})
+    text = await asyncio.to_thread(service.metrics.text)  # of every ranker there are lines
+    return Response(text, headers={"content-type": CONTENT_TYPE})
 
 
 async def openapi(request: Request, service: "Service") -> Response:

@@ -42,7 +42,7 @@ from keyhole.service.errors import (
 from keyhole.service.evaluations import evaluate
 from keyhole.service.listing import page_of
 from keyhole.service.live import LiveRanker
-from keyhole.service.summary import event_page
+from keyhole.service.summary import brief, event_page
 from keyhole.service.summary import summary as summary_of
 
 _JSON = ".json"
@@ -89,6 +89,10 @@ class Settings(Protocol):
     def heartbeat_seconds(self) -> float:
         """How often a live stream says that it is alive."""
 
+    @property
+    def insecure(self) -> bool:
+        """Whether everybody is let in as long as there is no key."""
+
 
 class Dashboard:
     """All pages over one desk."""
@@ -107,9 +111,10 @@ class Dashboard:
         search = request.query_params.get("search", "").strip()
         after = request.query_params.get("after", "")
         sees = partial(_sees, request)
-        found = page_of(engine.rankers, sees, limit=ROWS, after=after, search=search)
-        summaries = [summary_of(engine.rankers[name]) for name in found.names]
-        damaged = [each for each in sorted(engine.damaged.items()) if sees(each[0])]
+        found = page_of(engine.names, sees, limit=ROWS, after=after, search=search)
+        rankers = [engine.rankers[name] for name in found.names if name not in engine.damaged]
+        summaries = [await self.desk.read(partial(brief, live)) for live in rankers]
+        damaged = [(name, engine.damaged[name]) for name in found.names if name in engine.damaged]
         if engine.damage is not None:
             damaged.insert(0, ("All rankers", engine.damage))
         is_searched = bool(search or after)
@@ -138,7 +143,8 @@ class Dashboard:
         if not _may_see_keys(request):
             raise NotAllowed("This key must have the scope admin for all rankers to see keys.")
         keys = await run_in_threadpool(self.desk.store.keys)
-        return html(request, "keys.html", {"keys": [key_row(key) for key in keys]})
+        data = {"keys": [key_row(key) for key in keys], "insecure": self.settings.insecure}
+        return html(request, "keys.html", data)
 
     # ------------------------------------------------------------------- one ranker
 
@@ -146,7 +152,7 @@ class Dashboard:
     async def ranker(self, request: Request) -> Response:
         """Show what a ranker knows, shows and has gone through."""
         live, is_json = self._live(request, request.path_params["ranker"])
-        summary = summary_of(live)
+        summary = await self.desk.read(partial(summary_of, live))
         page, query = ranker_page(summary), _days_in(request)
         days = days_of(**query)
         if not days.is_all:
