@@ -1,9 +1,11 @@
 """Flip single bits of a log: python -m bench.bit_flips --times 2000.
 
-A log of many events and snapshots is made once. A copy with one bit changed, anywhere in the file,
-is opened as the service opens it, held against what the whole log leads to (states, waiting lists,
-what people are shown), and gone on with. A flip must be found, or healed from the log, or make no
-difference: a service that goes on from something else without a word is what this looks for.
+A log of many events and snapshots is made once, as a kill leaves it: the last of it is in the
+write-ahead log alone. A copy with one bit changed, anywhere in either file, is opened as the
+service opens it, held against what the whole log leads to (states, waiting lists, what people are
+shown), and gone on with. A flip must be found, or healed from the log, or make no difference: a
+service that goes on from something else without a word is what this looks for. Where the last
+transaction was changed in the write-ahead log, it may be missing, as after a power cut.
 """
 
 import argparse
@@ -36,20 +38,26 @@ from keyhole.service.errors import RankerDamaged, StoreError
 from keyhole.service.events import Key
 from keyhole.service.live import LiveRanker
 from keyhole.service.store import open_store
+from keyhole.service.store.journal import Journal
 
 _ITEMS = ["coffee", "tea", "milk", "cocoa"]
 _RANKERS = ("drinks", "news", "shop")
 _WIDE = 40
 """Features of a document: so many that lists which wait are read again from the log."""
 _LATER = 50_000
+_MOST_ASKED = 30
+"""Requests that each ranker is sent again."""
+_N_SNAPSHOTS = 5
+_SHARE = 0.25
+"""Of the flips: so many are in the write-ahead log."""
 
 
 class Wrong(Exception):
     """A log that leads to something else, which nobody was told."""
 
 
-def make(path: Path, *, n_rounds: int = 90) -> dict[str, Any]:
-    """Make a log, and return what it leads to."""
+def make(path: Path, *, n_rounds: int = 90) -> None:
+    """Make a log."""
     with open_store(path) as store:
         engine = Engine(store)
         for ranker in _RANKERS:
@@ -57,11 +65,36 @@ def make(path: Path, *, n_rounds: int = 90) -> dict[str, Any]:
         for round in range(n_rounds):
             for ranker in _RANKERS:
                 _live_on(engine, ranker, round)
-            if round in (n_rounds // 3, 2 * n_rounds // 3):
+            if round and round % max(n_rounds // _N_SNAPSHOTS, 1) == 0:
                 for live in engine.rankers.values():
                     store.put_snapshot(live.snapshot())
         store.add_key(Key("kh_first", bytes(32), ("rank", "feedback"), ("*",), 1_000))
-    return look(path)
+
+
+def leave(path: Path, whole: Path, shorter: Path, *, n_rounds: int) -> None:
+    """Go on with a log, and copy it as a kill would leave it, and as one before the last event."""
+    with open_store(path) as store:
+        engine = Engine(store)
+        for round in range(n_rounds, n_rounds + max(n_rounds // 10, 2)):
+            for ranker in _RANKERS:
+                _live_on(engine, ranker, round)
+        _copy(path, shorter)
+        engine.execute(Rank("shop", RankRequest(), "the last"), _LATER)
+        _copy(path, whole)
+
+
+def _copy(path: Path, other: Path) -> Path:
+    for end in ("", "-wal"):
+        shutil.copy(f"{path}{end}", f"{other}{end}")
+    return other
+
+
+def last_transaction(path: Path) -> int:
+    """Return where the last transaction of a write-ahead log begins, in its bytes."""
+    frames = Journal(path).frames
+    ends = [number for number, frame in enumerate(frames) if frame and frame.n_pages]
+    content = Path(f"{path}-wal").read_bytes()
+    return 32 + (ends[-2] + 1) * (24 + int.from_bytes(content[8:12]))
 
 
 def _request(ranker: str, wait_seconds: float = 600.0) -> RankerRequest:
@@ -124,6 +157,7 @@ def look(path: Path) -> dict[str, Any]:
                 found[f"{name}, later"] = _gone_on(desk.engine, name)
             except (RankerDamaged, StoreError):
                 found["is_damaged"] = True
+        desk._checking.stop()
         return found
 
 
@@ -145,7 +179,7 @@ def _gone_on(engine: Engine, name: str) -> list[Any]:
     live = engine.ranker(name)
     said: list[Any] = [
         engine.execute(Rank(name, _ask(name, round), f"request {round}"), _LATER)
-        for round in range(0, live.round, 3)  # each is known
+        for round in range(0, live.round - 1, max(3, live.round // _MOST_ASKED))  # each is known
     ]
     told = [(seq, waited.event_id) for seq, waited in live.waiting.items()]
     for seq, event_id in told[::2]:
@@ -159,16 +193,26 @@ def _gone_on(engine: Engine, name: str) -> list[Any]:
         if name != "news"
         else msgspec.structs.replace(_ask(name, 99), event_id="mine")
     )
-    said.append(engine.execute(Rank(name, again, "request 99"), _LATER + 2).k)
+    said.append(engine.execute(Rank(name, again, "a new request"), _LATER + 2).k)
     return [*map(msgspec.to_builtins, said), engine.ranker(name).seq]
 
 
-def verdict(path: Path, expected: dict[str, Any]) -> str:
-    """Return what became of a changed log, or raise :class:`Wrong`."""
+def verdict(path: Path, expected: dict[str, Any], shorter: dict[str, Any] | None = None) -> str:
+    """Return what became of a changed log, or raise :class:`Wrong`.
+
+    Where it may have lost its last transaction, ``shorter`` is what it leads to without that.
+    """
     try:
         found = look(path)
     except (StoreError, RankerDamaged):
         return "found"
+    if shorter is not None and all(found.get(name) == shorter[name] for name in _RANKERS):
+        _judged(found, shorter)
+        return "cut short"
+    return _judged(found, expected)
+
+
+def _judged(found: dict[str, Any], expected: dict[str, Any]) -> str:
     for name in _RANKERS:
         for entry in (name, f"{name}, later"):
             if entry in found and found[entry] != expected[entry]:
@@ -187,26 +231,36 @@ def _difference(found: Any, expected: Any) -> str:
     return next((f"{a!r} for {b!r}" for a, b in pairs if a != b), "another number of answers")
 
 
-def flip(n_times: int, *, seed: int = 0) -> Counter[str]:
+def flip(n_times: int, *, seed: int = 0, n_rounds: int = 600) -> Counter[str]:
     """Return how many single bits, changed one at a time, had each verdict."""
     numbers, counts = random.Random(seed), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
-        whole = Path(folder) / "whole.db"
-        make(whole)
-        content = whole.read_bytes()
-        expected = look(Path(shutil.copy(whole, Path(folder) / "expected.db")))
+        made, whole, shorter = (
+            Path(folder) / f"{name}.db" for name in ("made", "whole", "shorter")
+        )
+        make(made, n_rounds=n_rounds)
+        leave(made, whole, shorter, n_rounds=n_rounds)
+        contents = {end: Path(f"{whole}{end}").read_bytes() for end in ("", "-wal")}
+        last = 8 * last_transaction(whole)
+        expected = look(_copy(whole, Path(folder) / "expected.db"))
+        without_last = look(shorter)
+        n_events = sum(expected[name]["seq"] for name in _RANKERS)
+        sizes = f"{len(contents['']):,} bytes, {len(contents['-wal']):,} in -wal"
+        print(f"{n_events:,} events, {sizes}")
         for number in range(n_times):
-            bit = numbers.randrange(8 * len(content))
-            changed = bytearray(content)
+            end = "-wal" if numbers.random() < _SHARE else ""
+            bit = numbers.randrange(8 * len(contents[end]))
+            changed = bytearray(contents[end])
             changed[bit // 8] ^= 1 << bit % 8
-            path = Path(folder) / f"{number}.db"
-            path.write_bytes(changed)
+            path = _copy(whole, Path(folder) / f"{number}.db")
+            Path(f"{path}{end}").write_bytes(changed)
+            may_be_cut = without_last if end and bit >= last else None
             try:
-                counts[verdict(path, expected)] += 1
+                counts[verdict(path, expected, may_be_cut)] += 1
             except (Wrong, Exception) as error:
                 counts["WRONG"] += 1
                 kind = "" if isinstance(error, Wrong) else f"{type(error).__name__}: "
-                print(f"Bit {bit} (page {bit // 32_768 + 1}), seed {seed}: {kind}{error}")
+                print(f"Bit {bit} of {end or 'the file'}, seed {seed}: {kind}{error}")
                 if not isinstance(error, KeyholeError | Wrong):
                     raise
             for file in path.parent.glob(f"{number}.db*"):
@@ -218,9 +272,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--times", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rounds", type=int, default=600, help="of each of three rankers")
     asked = parser.parse_args(arguments)
     began = perf_counter()
-    counts = flip(asked.times, seed=asked.seed)
+    counts = flip(asked.times, seed=asked.seed, n_rounds=asked.rounds)
     told = ", ".join(f"{n} {what}" for what, n in sorted(counts.items()))
     print(f"{asked.times} flips: {told} ({perf_counter() - began:.0f} s)")
     return 1 if counts["WRONG"] else 0

@@ -4,7 +4,8 @@
 
 A child is forked, recovers the log of the one before, checks it against a replay from an empty
 state and against everything that was ever acknowledged, and serves eight callers until it is
-killed. A kill tests what is left in memory, not the disk: power cuts do that (bench.powercuts).
+killed. A kill tests what is left in memory, not the disk: power cuts do that (bench.powercuts). Of
+a share of the kills (--http) the child is `keyhole serve` itself, asked over a socket.
 """
 
 import argparse
@@ -18,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.http_kills import LONGEST_LIFE as LONGEST_HTTP_LIFE
+from bench.http_kills import one_http_life
 from keyhole.service.commands import (
     Activate,
     Configure,
@@ -44,17 +47,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--times", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--http", type=int, help="kills of keyhole serve; a twentieth of all")
     asked = parser.parse_args(arguments)
+    n_http = asked.times // 20 if asked.http is None else min(asked.http, asked.times)
     warm_up()
     began, rng = time.monotonic(), random.Random(asked.seed)
     n_acknowledged = n_killed = n_mid_commit = 0
     folder = Path(tempfile.mkdtemp())
     try:
-        while n_killed < asked.times:
+        while n_killed < asked.times - n_http:
             path = folder / f"{n_killed}.db"
             acknowledged: list[str] = []
             n_loose = 0
-            for _ in range(min(KILLS_PER_LOG, asked.times - n_killed)):
+            for _ in range(min(KILLS_PER_LOG, asked.times - n_http - n_killed)):
                 problem = one_life(path, acknowledged, rng.uniform(0.0, LONGEST_LIFE))
                 if problem:
                     print(f"After {n_killed} kills, seed {asked.seed}: {problem}")
@@ -64,8 +69,16 @@ def main(arguments: list[str] | None = None) -> int:
                 n_mid_commit += now_loose > n_loose
                 n_loose = now_loose
             n_acknowledged += len(acknowledged)
+        n_told = http_kills(folder, n_http, rng)
+        if isinstance(n_told, str):
+            print(f"keyhole serve, seed {asked.seed}: {n_told}")
+            return 1
     finally:
         shutil.rmtree(folder)
+    n_killed, n_acknowledged = n_killed + n_http, n_acknowledged + n_told
+    print(
+        f"{n_killed} kills, {n_http} of them of keyhole serve with {n_told} events told over HTTP"
+    )
     print(
         f"{n_killed} kills, {n_acknowledged} events acknowledged, 0 lost; {n_mid_commit} kills "
         f"came between a commit and its reply; {time.monotonic() - began:.0f} s"
@@ -74,6 +87,19 @@ def main(arguments: list[str] | None = None) -> int:
         print("Too little was acknowledged for this to say anything.")
         return 1
     return 0
+
+
+def http_kills(folder: Path, n_kills: int, rng: random.Random) -> int | str:
+    """Return how many events were told over HTTP before kills, or what was wrong."""
+    n_told, acknowledged = 0, list[str]()
+    for number in range(n_kills):
+        if number % KILLS_PER_LOG == 0:
+            n_told, acknowledged = n_told + len(acknowledged), []
+        path = folder / f"http-{number // KILLS_PER_LOG}.db"
+        problem = one_http_life(path, acknowledged, rng.uniform(0.02, LONGEST_HTTP_LIFE), ITEMS)
+        if problem:
+            return f"after {number} kills: {problem}"
+    return n_told + len(acknowledged)
 
 
 def warm_up() -> None:

@@ -38,6 +38,7 @@ _POLICY = b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ances
 
 class _Settings(NamedTuple):
     heartbeat_seconds: float
+    insecure: bool = False
 
 
 class _Strict:

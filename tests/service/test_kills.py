@@ -4,8 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench import service_kills
+from bench import http_kills, service_kills
+from keyhole.service.commands import Rank, RankRequest
 from keyhole.service.desk import Desk
+from keyhole.service.store import open_store
 from keyhole.service.store.memory import MemoryStore
 
 ROOT = Path(__file__).parents[2]
@@ -13,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_two_hundred_kills():
     ran = subprocess.run(
-        [sys.executable, "-m", "bench.service_kills", "--times", "200"],
+        [sys.executable, "-m", "bench.service_kills", "--times", "200", "--http", "2"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -22,6 +24,7 @@ def test_two_hundred_kills():
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "200 kills" in ran.stdout
     assert "0 lost" in ran.stdout
+    assert "2 of them of keyhole serve with " in ran.stdout
 
 
 def test_what_is_lost_is_found_out():
@@ -31,3 +34,17 @@ def test_what_is_lost_is_found_out():
     assert service_kills.what_is_wrong(desk, []) == ""
     assert "is lost" in service_kills.what_is_wrong(desk, ["feedback e1"])
     assert "is lost" in service_kills.what_is_wrong(desk, ["rank e1"])
+
+
+def test_what_the_log_of_a_process_lacks_is_found_out(tmp_path):
+    path = tmp_path / "log.db"
+    with open_store(path) as store:
+        desk = Desk(store)
+        desk.engine.execute(service_kills._CREATE)
+        shown = desk.engine.execute(Rank("animals", RankRequest()))
+    line = f"rank {shown.event_id}"
+    assert http_kills._missing(path, [line]) == ""
+    lost = f"feedback {shown.event_id}"
+    assert (
+        http_kills._missing(path, [line, lost]) == f"{lost} was acknowledged and is there 0 times"
+    )

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def noted(monkeypatch):
     return note
 
 
-class Lists(dict):
+class Lists(dict[int, Any]):
     """Lists that wait, which note where all of them are gone through."""
 
     places: list[bool]
@@ -147,17 +148,13 @@ def test_readers_take_turns_with_what_is_applied():
 
 def test_the_state_of_a_ranker_that_begins_is_made_before_it_is_asked(noted):
     calls = noted(LiveRanker, "make_state")
+    noted(LiveRanker, "impression")
 
     async def scenario(desk):
         configure(desk.engine, wait_seconds=60.0)
         await desk.submit(_RANK)
         calls.clear()
-        ranking = LiveRanker.impression
-        noted(LiveRanker, "impression")
-        try:
-            await asyncio.gather(desk.submit(Reset("animals")), desk.submit(_RANK))
-        finally:
-            LiveRanker.impression = ranking
+        await asyncio.gather(desk.submit(Reset("animals")), desk.submit(_RANK))
 
     run(scenario)
     assert calls == [("make_state", False), ("impression", True)]

@@ -1,7 +1,6 @@
 """What many rankers and lists cost: pages of them, and work that leaves the loop."""
 
 import asyncio
-import threading
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from keyhole.service import events, preparing
 from keyhole.service import live as lives
 from keyhole.service.commands import (
-    Activate,
     Configure,
     FeedbackRequest,
     GiveFeedback,
@@ -27,7 +25,7 @@ from keyhole.service.replay import check_ranker
 from keyhole.service.store import chain, open_store
 from keyhole.service.store.memory import MemoryStore
 from tests.service.asking import Asked, problem
-from tests.service.desks import ANIMALS, answer, configure, engine_of, rank, state_of
+from tests.service.desks import ANIMALS, answer, configure, engine_of, rank
 from tests.service.test_desk import Clock, run
 
 NAMES = [f"ranker-{place:03d}" for place in range(120)]

@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 
 import keyhole
+from bench.load import Templates
+from keyhole.service.keys import new_key
 from tests.lab.test_walks import is_on_the_map
 from tests.service.asking import Asked
 
@@ -35,15 +37,25 @@ class Walk:
 
 
 def test_the_walk_of_a_rank_and_of_its_feedback():
+    """As keyhole.client asks: with its fields, a key, and an idempotency key of each rank."""
     with Asked() as asked:
+        text, key = new_key(["admin"], ["*"])
+        asked.desk.store.add_key(key)
+        fields = Templates(text).rank.headers
+        assert {"authorization", "idempotency-key"} <= set(fields)
+        left = ("host", "content-length", "content-type")
+        asked.headers = {name: value for name, value in fields.items() if name not in left}
         asked.put()
-        asked.feedback(asked.rank().json()["event_id"])
+        asked.feedback(asked.rank(headers={"idempotency-key": "first"}).json()["event_id"])
         walk = Walk()
         sys.setprofile(walk)
         try:
-            asked.feedback(asked.rank().json()["event_id"])
+            shown = asked.rank(headers={"idempotency-key": "second"})
+            asked.feedback(shown.json()["event_id"])
         finally:
             sys.setprofile(None)
     assert not walk.twice
     assert [name for name in sorted(walk.files) if not is_on_the_map(name)] == []
-    assert {"service/http/door.py", "service/api/impressions.py"} <= walk.files
+    ways = {"service/http/door.py", "service/api/impressions.py"}
+    assert ways | {"service/keys.py", "service/store/memory.py"} <= walk.files
+    assert asked.desk.store.find_idem("animals", "second") is not None
