@@ -19,11 +19,11 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
+from bench.theory.leader import Leader
+from bench.theory.sabotage import Sabotaged
+from bench.theory.search import regret_per_round, worst_crowd
 from keyhole.bounds import blocks, ftpl, keystone
 from keyhole.rankers import Keystone, RTopK
-from keyhole.theory.leader import Leader
-from keyhole.theory.sabotage import Sabotaged
-from keyhole.theory.search import regret_per_round, worst_crowd
 
 FIRST_FRESH_SEED, FRESH_SEEDS = 100, 25
 

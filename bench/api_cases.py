@@ -24,7 +24,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode, checks
 
 from keyhole.service.api.openapi import document
-from keyhole.service.desk import Desk
+from keyhole.service.group_commit import Desk
 from keyhole.service.http.app import build
 from keyhole.service.keys import new_key
 from keyhole.service.settings import Settings

@@ -25,8 +25,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from keyhole.base.threads import n_cores
 from keyhole.kernels.draw import RANKER_STREAM, WORLD_STREAM, Draw, start, word
-from keyhole.threads import n_cores
 
 OUT = Path(__file__).parent / "out" / "battery.json"
 N_ITEMS = 20

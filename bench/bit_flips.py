@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from keyhole.errors import KeyholeError
+from keyhole.base.errors import KeyholeError
 from keyhole.service.commands import (
     Activate,
     Configure,
@@ -32,13 +32,13 @@ from keyhole.service.commands import (
     RankerRequest,
     RankRequest,
 )
-from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import RankerDamaged, StoreError
 from keyhole.service.events import Key
-from keyhole.service.live import LiveRanker
+from keyhole.service.group_commit import Desk
+from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.store import open_store
-from keyhole.service.store.journal import Journal
+from keyhole.service.store.wal import Journal
 
 _ITEMS = ["coffee", "tea", "milk", "cocoa"]
 _RANKERS = ("drinks", "news", "shop")

@@ -3,8 +3,8 @@
 import argparse
 import sys
 
+from bench.theory.coverage import SETTINGS, measure_coverage
 from keyhole.offline.bounds import BOUNDS
-from keyhole.theory.coverage import SETTINGS, measure_coverage
 
 
 def main() -> int:

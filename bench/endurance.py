@@ -27,8 +27,8 @@ from keyhole.service.commands import (
     RankerRequest,
     RankRequest,
 )
-from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
+from keyhole.service.group_commit import Desk
 from keyhole.service.store import open_store
 
 N_CALLERS = 64

@@ -24,9 +24,9 @@ from bench.report import Report
 from bench.setup import Setup
 from bench.tight import Tight, tight_loop
 from keyhole import FTPL, Flips, Forecaster, Hedge, Keystone, OnlineRank, Random, RTopK, play
+from keyhole.base.threads import n_cores
 from keyhole.contracts import Ranker
 from keyhole.rankers import IWOnlineRank, NeighbourhoodWatch, SemiBandit
-from keyhole.threads import n_cores
 
 SAME = 1e-9
 ALIKE = 0.05

@@ -11,8 +11,8 @@ from collections import Counter
 from pathlib import Path
 
 from bench.load import free_port
+from keyhole.base.errors import KeyholeError
 from keyhole.client import Client
-from keyhole.errors import KeyholeError
 from keyhole.service.replay import check_ranker
 from keyhole.service.store import open_store
 

@@ -21,8 +21,8 @@ from rich.table import Table
 from sklearn.datasets import load_svmlight_file
 
 from bench.game import ratio
+from keyhole.base.threads import n_cores
 from keyhole.data import QuerySet, iterate_letor, read_letor
-from keyhole.threads import n_cores
 
 N_FEATURES = 136
 ROWS, QUICK_ROWS = 120_000, 12_000

@@ -44,7 +44,6 @@ MOST_STOPPING = MOST_STARTING = 10.0
 MOST_PAGE = 0.2
 _AT_ONCE = 5_000
 MOST_HELD = 0.5
-N_FEATURES = 4_096
 
 
 def make_log(path, n_rankers):
@@ -132,8 +131,8 @@ class Served:
             answer.read()
         return time.perf_counter() - began
 
-    def large(self):
-        """Return the longest that somebody waits while a ranker of many features lives."""
+    def large(self, most):
+        """Return the longest that somebody waits while a ranker of so many features lives."""
         waits, is_over = [], threading.Event()
 
         def ask():
@@ -147,7 +146,7 @@ class Served:
         asking = threading.Thread(target=ask)
         with Client(f"http://127.0.0.1:{self.port}", key=self.key, timeout=120.0) as client:
             # What is compiled for a small one, which is measured elsewhere, the large one needs.
-            for name, n_features in (("small", 8), ("large", N_FEATURES)):
+            for name, n_features in (("small", 8), ("large", most)):
                 if name == "large":
                     asking.start()
                 client.put_ranker(name, n_features=n_features, max_items=8, ready_within=600.0)
@@ -184,6 +183,7 @@ def main():
     parser.add_argument("--rankers", type=int, default=10_000)
     parser.add_argument("--requests", type=int, default=500, help="of a turn")
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--features", type=int, default=4_096, help="of the largest ranker")
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the logs are kept")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
@@ -196,7 +196,7 @@ def main():
             one, all_in_turn, page = measure(few, many, given.requests, given.turns)
             stopping = many.stop()
             starting = many.start()
-            held = few.large()
+            held = few.large(given.features)
         finally:
             for each in (few, many):
                 if each.process.poll() is None:
@@ -207,7 +207,7 @@ def main():
         ("SIGTERM", stopping, MOST_STOPPING, "s"),
         ("restart to ready", starting, MOST_STARTING, f"s, with ten {with_ten:.1f} s"),
         ("GET /", page, MOST_PAGE, "s"),
-        (f"{N_FEATURES:,} features, held", held, MOST_HELD, "s for others at most"),
+        (f"{given.features:,} features, held", held, MOST_HELD, "s for others at most"),
     )
     print(f"{given.rankers:,} rankers")
     for name, number, most, unit in rows:

@@ -29,7 +29,7 @@ from typing import Any
 
 from bench.numbers_quoted import CLAIM, ROOT, Comparison, compare
 from bench.numbers_record import as_markdown, circumstances
-from keyhole.files import write_atomically
+from keyhole.base.files import write_atomically
 
 TABLE = Path(__file__).with_name("numbers.toml")
 OUT = ROOT / "out" / "numbers"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bench.numbers_quoted import CLAIM
-from keyhole.files import plain
+from keyhole.base.files import plain
 from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists
 from keyhole.lab.run import Reproduction, reproduce
 from keyhole.lab.study import find_study

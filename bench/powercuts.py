@@ -16,9 +16,9 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from bench.disks import Call, PaperDisk, RecordingDisk
-from keyhole.errors import KeyholeError
+from keyhole.base.errors import KeyholeError
 from keyhole.service.events import Event, Key, Snapshot
-from keyhole.service.store.checking import check_log
+from keyhole.service.store.integrity import check_log
 from keyhole.service.store.sqlite import SqliteStore
 from tests.service.chains import more
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from keyhole.threads import n_cores
+from keyhole.base.threads import n_cores
 
 OUT = Path(__file__).parent / "out" / "bench.json"
 

@@ -17,11 +17,11 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
+from bench.theory.phases import Phases
+from bench.theory.sabotage import Sabotaged
 from keyhole.game import play
 from keyhole.game.trace import interval_over_runs
 from keyhole.rankers import Keystone
-from keyhole.theory.phases import Phases
-from keyhole.theory.sabotage import Sabotaged
 
 N_ITEMS = 20
 LARGEST_SLOPE = 0.72

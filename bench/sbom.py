@@ -147,7 +147,7 @@ def _cell(text: str) -> str:
 
 
 def main() -> int:
-    from keyhole.version import __version__
+    from keyhole.base.version import __version__
 
     lock = list(pins((ROOT / "requirements-dev.lock").read_text()))
     out = ROOT / "out" / "sbom.json"

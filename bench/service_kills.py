@@ -30,7 +30,7 @@ from keyhole.service.commands import (
     RankerRequest,
     RankRequest,
 )
-from keyhole.service.desk import Desk
+from keyhole.service.group_commit import Desk
 from keyhole.service.replay import check_ranker
 from keyhole.service.store import open_store
 from keyhole.service.store.base import Store

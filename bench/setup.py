@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from keyhole import Flips, RTopK, Top, Trace, play
-from keyhole.errors import FloatArray, IntArray
+from keyhole.base.errors import FloatArray, IntArray
 from keyhole.game.play import checkpoints_of
 
 N_POINTS = 200

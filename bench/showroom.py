@@ -28,7 +28,7 @@ from keyhole.service.commands import (
     RankRequest,
 )
 from keyhole.service.dashboard import error_page, routes
-from keyhole.service.desk import Desk
+from keyhole.service.group_commit import Desk
 from keyhole.service.store.base import Store
 
 _START_MS = 1_780_000_000_000

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.setup import Setup
-from keyhole.errors import FloatArray, IntArray
+from keyhole.base.errors import FloatArray, IntArray
 
 _SOURCE = Path(__file__).parent / "tight.cpp"
 # No fused multiply-add: it would round keys otherwise than keyhole does.

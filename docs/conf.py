@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
-from keyhole.version import __version__  # noqa: E402
+from keyhole.base.version import __version__  # noqa: E402
 
 project = "Keyhole"
 author = "the Keyhole authors"

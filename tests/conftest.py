@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from keyhole.threads import n_cores
+from keyhole.base.threads import n_cores
 
 # These tests need the packages that `make test-ecosystem` installs, which runs them.
 collect_ignore = ["ecosystem"]

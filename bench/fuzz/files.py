@@ -14,8 +14,8 @@ import numpy as np
 from bench.fuzz import material, values
 from bench.fuzz.scene import ANY, BAD, GOOD, Attack, Scene
 from keyhole import LetorStream, Log, load
+from keyhole.base.errors import InvalidInput
 from keyhole.data import read_bandit, read_letor, read_ratings
-from keyhole.errors import InvalidInput
 from keyhole.monitoring import check_certificate
 from keyhole.policies.files import load_policy
 from keyhole.rankers.lists.models import load_model

@@ -11,8 +11,8 @@ import numpy as np
 from bench.fuzz import values
 from bench.fuzz.scene import ANY, BAD, GOOD, Attack, Scene
 from keyhole import ranker
+from keyhole.base.errors import MAX_ROUND
 from keyhole.contracts import Feedback, Impression, Query, Ranker
-from keyhole.errors import MAX_ROUND
 from keyhole.rankers import RANKERS, ContextualRanker
 
 N_ITEMS, N_FEATURES = 5, 3

@@ -1,8 +1,8 @@
 """What happens in a case, watched: calls, commands, states and files, and what may not be so.
 
 A :class:`Scene` makes calls for an attack and holds them to what every call promises: it works,
-or it is refused by a :class:`~keyhole.errors.KeyholeError` of one sentence and leaves everything as
-it was; no state ever holds a number that is not finite; no file is left half-written.
+or it is refused by a :class:`~keyhole.base.errors.KeyholeError` of one sentence and leaves
+everything as it was; no state ever holds a number that is not finite; no file is left half-written.
 """
 
 import hashlib
@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 import keyhole.__main__
+from keyhole.base.errors import KeyholeError
 from keyhole.contracts import Ranker
-from keyhole.errors import KeyholeError
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from bench.fuzz import values
 from bench.fuzz.rounds import answer_of, cast, play_some, query_of
 from bench.fuzz.scene import ANY, BAD, GOOD, Attack, Scene
 from keyhole import load
+from keyhole.base.files import write_arrays
 from keyhole.contracts import Ranker
-from keyhole.files import write_arrays
 from keyhole.rankers import RANKERS
 
 

@@ -22,7 +22,7 @@ from bench.mutants.reach import Reach
 from bench.mutants.sampling import all_mutants, sample
 from bench.mutants.trees import Tree
 from bench.mutants.trial import LATE, Fate, Trials, key_of
-from keyhole.threads import n_cores
+from keyhole.base.threads import n_cores
 
 ROOT = Path(__file__).parents[2]
 

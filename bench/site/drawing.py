@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib import rc_context
 
-from keyhole.files import write_atomically
+from keyhole.base.files import write_atomically
 
 
 def save_svg(figure: Any, path: Path) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.site.pages import Step, blocks_of
-from keyhole.files import write_atomically
+from keyhole.base.files import write_atomically
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTEBOOKS = DOCS / "notebooks"

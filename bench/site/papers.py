@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bench.site.drawing import save_svg
-from keyhole.files import write_atomically
+from keyhole.base.files import write_atomically
 from keyhole.lab.figures.groups import table_of
 from keyhole.lab.figures.studies import make_study_figure
 from keyhole.lab.results import Curve

@@ -19,7 +19,7 @@ from bench.site.papers import curves_of, figure_of, read_kept
 from keyhole import FTPL, Flips, Hopeless, Keystone, Random, RTopK, play
 from keyhole.data import BanditLog
 from keyhole.data.bandit.campaign import Campaign
-from keyhole.figures.looks import COLOURS
+from keyhole.lab.figures.styles import COLOURS
 from keyhole.lab.study import find_study
 from keyhole.offline import importance_weighted, target_of
 from keyhole.policies import Always

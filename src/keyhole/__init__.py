@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from keyhole.version import __version__ as __version__
+from keyhole.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from keyhole.public import *  # noqa: F403

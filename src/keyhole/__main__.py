@@ -31,8 +31,8 @@ def main() -> None:
 
 
 def _run() -> None:
-    from keyhole.cli.endings import one_sentence
-    from keyhole.errors import LibraryMissing
+    from keyhole.base.errors import LibraryMissing
+    from keyhole.cli.exit_codes import one_sentence
 
     with one_sentence():
         try:
@@ -51,7 +51,7 @@ def _hear_lost_interrupts(lost: Any) -> None:
     that moment, for want of what the callback should have done, fails by the interrupt.
     """
     if issubclass(lost.exc_type, KeyboardInterrupt):
-        endings: Any = sys.modules.get("keyhole.cli.endings")
+        endings: Any = sys.modules.get("keyhole.cli.exit_codes")
         if endings is not None:
             endings.LOST_INTERRUPTS.append(lost.exc_type)
         again = threading.Timer(_A_MOMENT, signal.raise_signal, [signal.SIGINT])

@@ -6,6 +6,8 @@ Rows of tables without a name here are made by theirs: ``keyhole.ranker("epsilon
 and ``keyhole.policy("epsilon-greedy", ...)`` are two things.
 """
 
+from keyhole.base.errors import KeyholeError
+from keyhole.base.version import __version__
 from keyhole.batch import BatchRanker
 from keyhole.contracts import Feedback, Impression, Query
 from keyhole.data import (
@@ -16,9 +18,8 @@ from keyhole.data import (
     read_ratings,
     write_bandit_csv,
 )
-from keyhole.errors import KeyholeError
-from keyhole.figures.plots import plot
 from keyhole.game import LetorStream, Log, Trace, best_fixed, play, replay
+from keyhole.lab.figures.plots import plot
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.monitoring import check_certificate, classify
 from keyhole.offline import Evaluation, estimate_all, evaluate, evaluate_lists
@@ -56,7 +57,6 @@ from keyhole.rankers import (
 )
 from keyhole.reveals import REVEALS, Choice, Full, Top, reveal
 from keyhole.surrogates import SURROGATES, surrogate
-from keyhole.version import __version__
 from keyhole.worlds import (
     WORLDS,
     Choices,

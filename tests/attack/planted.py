@@ -13,8 +13,8 @@ import numpy as np
 import keyhole.__main__
 from bench.fuzz.cases import Report, made
 from bench.fuzz.scene import Attack, Scene
+from keyhole.base.errors import InvalidInput
 from keyhole.contracts import Ranker
-from keyhole.errors import InvalidInput
 from keyhole.rankers.fixed.full_information import FTPL
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import keyhole
-from keyhole.errors import InvalidInput
-from keyhole.files import reading_arrays, write_arrays
-from keyhole.limits import VARIABLE
+from keyhole.base.errors import InvalidInput
+from keyhole.base.files import reading_arrays, write_arrays
+from keyhole.base.limits import VARIABLE
 from keyhole.policies import EpsilonGreedy, LinearScorer, load_policy, save_policy
 from keyhole.policies.forest import ForestScorer, Trees
 from keyhole.rankers.lists.models import load_model
@@ -52,7 +52,9 @@ def zeros(n_bytes):
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    monkeypatch.setattr("keyhole.limits._ALWAYS_ALLOWED", 4 * MEGABYTE)  # smaller files will do
+    monkeypatch.setattr(
+        "keyhole.base.limits._ALWAYS_ALLOWED", 4 * MEGABYTE
+    )  # smaller files will do
     return tmp_path / "arrays.npz"
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from keyhole.lab import atlas as maps
+from keyhole.lab.result_store import Store
 from keyhole.lab.results import Curve
 from keyhole.lab.run import reproduce
-from keyhole.lab.store import Store
 from keyhole.lab.study import find_study
 
 

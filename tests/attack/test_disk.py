@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from keyhole.base.errors import CannotWrite, InvalidInput
+from keyhole.base.files import check_file, check_folder, write_atomically
 from keyhole.cli.app import app
 from keyhole.data import BanditLog, write_bandit_csv
-from keyhole.errors import CannotWrite, InvalidInput
-from keyhole.figures import canvas
-from keyhole.files import check_file, check_folder, write_atomically
 from keyhole.kernels import code_cache
 from keyhole.kernels.whole_program import compile_program
+from keyhole.lab.figures import canvas
 from keyhole.lab.study import find_study
 
-WRITER = "keyhole.files"
+WRITER = "keyhole.base.files"
 STEPS = (
     (tempfile, "mkstemp"),
     (tempfile, "TemporaryFile"),

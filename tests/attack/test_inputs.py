@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
+from keyhole.base.limits import VARIABLE
 from keyhole.data import BanditLog, read_bandit, read_letor, read_ratings
-from keyhole.data.bandit import sheets
+from keyhole.data.bandit import tables
 from keyhole.data.packed import TextFile, unpack
-from keyhole.errors import InvalidInput
-from keyhole.limits import VARIABLE
-from keyhole.offline.gate import best_fixed_action
+from keyhole.offline.evaluation import best_fixed_action
 
 MEGABYTE = 2**20
 PACKERS: dict[str, Callable[[bytes], bytes]] = {
@@ -34,7 +34,7 @@ READERS: dict[str, Callable[..., Any]] = {
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr("keyhole.limits._ALWAYS_ALLOWED", MEGABYTE)  # smaller files will do
+    monkeypatch.setattr("keyhole.base.limits._ALWAYS_ALLOWED", MEGABYTE)  # smaller files will do
 
 
 @pytest.mark.parametrize("packer", PACKERS)
@@ -173,6 +173,6 @@ def test_polars_is_not_asked_where_there_is_no_memory(monkeypatch, tmp_path):
     """It would end the process; looking before is a MemoryError, which is a sentence."""
     path = tmp_path / "log.csv"
     path.write_text("context_0,action,reward,propensity\n0.5,1,0,0.5\n")
-    monkeypatch.setattr(sheets, "_ROOM", 2**60)
+    monkeypatch.setattr(tables, "_ROOM", 2**60)
     with pytest.raises(MemoryError):
-        sheets.read_parquet(path)
+        tables.read_parquet(path)

@@ -11,10 +11,10 @@ import pytest
 
 import keyhole
 from keyhole import FTPL, Flips, Log, RTopK, play, replay
+from keyhole.base.errors import InvalidInput, KeyholeError, UnknownName
+from keyhole.base.files import write_arrays
 from keyhole.checks.attacks import check_nothing_breaks_the_state
 from keyhole.contracts import Feedback, Impression, Query, Ranker
-from keyhole.errors import InvalidInput, KeyholeError, UnknownName
-from keyhole.files import write_arrays
 from keyhole.kernels.sorting import sort_descending, sort_work
 from keyhole.rankers import Descent, Forecaster, KernelSLAMPerceptron
 from keyhole.worlds import Queries

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.contracts import Feedback, Query
-from keyhole.errors import (
+from keyhole.base.errors import (
     InvalidInput,
     KeyholeError,
     check_flag,
@@ -18,11 +17,12 @@ from keyhole.errors import (
     check_number,
     shown,
 )
+from keyhole.contracts import Feedback, Query
+from keyhole.contracts.registry import all_settings
 from keyhole.game import best_fixed, play
 from keyhole.measures import MEASURES, measure
 from keyhole.policies.tables import POLICIES, SCORERS
 from keyhole.rankers import RANKERS, Hedge, KernelMaxViolationPerceptron, Random
-from keyhole.registry import all_settings
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES
 from keyhole.worlds import WORLDS, Choices, Flips, Ratings

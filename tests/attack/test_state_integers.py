@@ -13,8 +13,8 @@ import pytest
 
 from bench.fuzz.rounds import cast, play_some, query_of
 from keyhole import load, ranker
-from keyhole.errors import MAX_ROUND, InvalidInput, KeyholeError
-from keyhole.files import write_arrays
+from keyhole.base.errors import MAX_ROUND, InvalidInput, KeyholeError
+from keyhole.base.files import write_arrays
 from keyhole.rankers import RANKERS
 from keyhole.rankers.fixed.audited import MOST_BUCKETS
 

@@ -3,7 +3,7 @@
 import pytest
 
 from keyhole.service.dashboard.figures import ceiling, chart, polyline, smoothed, thinned
-from keyhole.service.dashboard.numbers import (
+from keyhole.service.dashboard.formatting import (
     NONE,
     count,
     duration,

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from starlette.requests import Request
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.service import dashboard
 from keyhole.service.commands import FeedbackRequest, GiveFeedback, Rank, RankRequest
 from keyhole.service.dashboard.commands import next_commands

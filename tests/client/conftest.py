@@ -6,7 +6,7 @@ import time
 import pytest
 import uvicorn
 
-from keyhole.service.desk import Desk
+from keyhole.service.group_commit import Desk
 from keyhole.service.http.app import build_later
 from keyhole.service.settings import Settings
 from keyhole.service.store.memory import MemoryStore

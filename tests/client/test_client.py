@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput, KeyholeError
 from keyhole.client import (
     AsyncClient,
     Client,
@@ -24,7 +25,6 @@ from keyhole.client import (
     clients,
 )
 from keyhole.client.core import Core
-from keyhole.errors import InvalidInput, KeyholeError
 
 RANKED = {
     "event_id": "e1", "ranking": ["b", "a"], "k": 1, "model_seq": 3, "feedback_by": None,

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from bench.site.pages import keys_of, steps_of
-from keyhole.service.api.table import OPERATIONS
+from keyhole.service.api.routes import OPERATIONS
 from keyhole.service.metrics import Metrics
 from keyhole.service.settings import Settings
 

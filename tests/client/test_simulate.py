@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import keyhole
 from keyhole.cli import simulate
 from keyhole.cli.app import app
-from keyhole.cli.crowds import Crowd, Seen, Visits, judge, made_up_names
 from keyhole.cli.demo import DEMONSTRATIONS, play_demo, start_demo
+from keyhole.cli.simulated_users import Crowd, Seen, Visits, judge, made_up_names
 from keyhole.client import AsyncClient, Client
 from keyhole.worlds import Flips, Independent
 
@@ -208,7 +208,7 @@ def test_what_cannot_be_played_is_one_sentence(service_url, options, sentence):
 
 
 def test_a_service_that_is_not_there(monkeypatch):
-    monkeypatch.setattr("keyhole.client.talk.FIRST_PAUSE", 1e-4)
+    monkeypatch.setattr("keyhole.client.retries.FIRST_PAUSE", 1e-4)
     error = run("simulate-users", "http://localhost:1", code=2).stderr
     assert error.startswith("Error: The service did not answer: ConnectError")
     error = run("simulate-users", "nowhere", code=2).stderr

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput, NotObservable
 from keyhole.checks import ATTACKS, LIVING_CHECKS, RANKER_CHECKS
 from keyhole.checks.rankers import check_items_are_exchangeable
 from keyhole.contracts import Query
-from keyhole.errors import InvalidInput, NotObservable
 from keyhole.game import play
 from keyhole.rankers import RANKERS
 from keyhole.rankers.lists import ContextualRanker, ContextualRTopK, Descent, RandomLists

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.checks import (
     ATTACKS,
     LIVING_CHECKS,
@@ -19,7 +20,6 @@ from keyhole.checks import (
 from keyhole.checks.living import check_late_answers_find_their_items
 from keyhole.checks.rankers import check_items_are_exchangeable
 from keyhole.contracts import Measure, Ranker, RankerKernel, Reveal, World
-from keyhole.errors import InvalidInput, UnknownName
 from keyhole.kernels.draw import WORLD_STREAM, Draw, RelabelledDraw, stream_of
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.rankers import RANKERS, SUBROUTINES, FixedListRanker

@@ -70,13 +70,13 @@ from keyhole.checks.non_learners import non_learners
 from keyhole.game import play
 from keyhole.game.comparators import best_fixed
 from keyhole.game.log import replay
-from keyhole.game.many import learn_many, rank_many
+from keyhole.game.batched import learn_many, rank_many
 from keyhole.kernels.checking import all_finite, first_bad_list, first_bad_value, is_ranking
 from keyhole.rankers import Keystone, RTopK
 from keyhole.rankers.lists import Descent
-from keyhole.theory.leader import Leader
-from keyhole.theory.phases import Phases
-from keyhole.theory.sabotage import Sabotaged
+from bench.theory.leader import Leader
+from bench.theory.phases import Phases
+from bench.theory.sabotage import Sabotaged
 from keyhole.worlds import Flips
 from tests.contract.test_contextual import EQUAL, SINGLE
 from tests.contract.test_contracts import MEASURE_EXAMPLES, REVEAL_EXAMPLES, WORLD_EXAMPLES

@@ -6,9 +6,9 @@ from coba import Environments, Experiment, RandomLearner, RejectionCB, Sequentia
 from coba.context import CobaContext, NullLogger
 
 from keyhole import Flips, Keystone, RTopK
+from keyhole.base.errors import InvalidInput
 from keyhole.data import BanditLog, read_bandit
 from keyhole.ecosystem.coba import LoggedEnvironment, PolicyLearner, RankerLearner, log_of
-from keyhole.errors import InvalidInput
 from keyhole.offline import importance_weighted, target_of
 from keyhole.policies import Softmax, Uniform, fit_classifiers
 

@@ -11,11 +11,11 @@ from mlflow import MlflowClient
 from typer.testing import CliRunner
 
 from keyhole import Flips, RTopK, play
+from keyhole.base.errors import InvalidInput
+from keyhole.base.files import plain
 from keyhole.cli.app import app
 from keyhole.data import read_bandit
 from keyhole.ecosystem.mlflow import log_evaluation, log_folder, log_trace
-from keyhole.errors import InvalidInput
-from keyhole.files import plain
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study
 from keyhole.offline import evaluate

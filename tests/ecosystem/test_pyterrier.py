@@ -10,9 +10,9 @@ import pytest
 from ir_measures import AP, RR, P, nDCG
 
 from keyhole import Query, measure, play, ranker
+from keyhole.base.errors import InvalidInput
 from keyhole.batch import BatchRanker
 from keyhole.ecosystem.pyterrier import qrels_frame, query_lists, reranker, results_frame
-from keyhole.errors import InvalidInput
 from keyhole.rankers.lists.models import load_model, save_model
 from keyhole.worlds.queries import Queries
 

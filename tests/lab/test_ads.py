@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keyhole.errors import UnknownName
+from keyhole.base.errors import UnknownName
 from keyhole.lab.inputs import DataMissing, data_folder
 from keyhole.lab.kinds.ad_data import (
     CLASS_SETS,

@@ -8,9 +8,9 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.cli import atlas as command
 from keyhole.data import BanditLog
-from keyhole.errors import InvalidInput
 from keyhole.lab.atlas import (
     Atlas,
     Column,

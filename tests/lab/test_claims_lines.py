@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.errors import InvalidInput, KeyholeError
+from keyhole.base.errors import InvalidInput, KeyholeError
 from keyhole.lab.claims import judge
 from tests.lab.plain_sums import FIRST, FROM, X, curve, error, known, mean, noise, shown
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from keyhole.base.errors import InvalidInput
 from keyhole.cli.app import app
 from keyhole.cli.terminal import short_name
-from keyhole.errors import InvalidInput
 from keyhole.measures import MEASURES
 from keyhole.rankers import RANKERS
 from keyhole.reveals import REVEALS

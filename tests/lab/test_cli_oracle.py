@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from keyhole.cli.app import app
 from keyhole.lab import atlas as maps
-from keyhole.lab import store
+from keyhole.lab import result_store
 from keyhole.lab.atlas import Column, atlas_csv, columns_of, fill_column, make_atlas
 from keyhole.monitoring import check_certificate
 
@@ -218,7 +218,7 @@ def test_cells_are_found_again_only_with_the_same_code(tmp_path, monkeypatch):
     next(iter(tmp_path.iterdir())).write_text("half a fi")
     with pytest.warns(RuntimeWarning, match="was damaged"):
         assert make_atlas(columns, tmp_path, workers=1).n_resumed in (2, 3)
-    monkeypatch.setattr(store, "package_stamp", lambda: "another")
+    monkeypatch.setattr(result_store, "package_stamp", lambda: "another")
     changed = make_atlas(columns, tmp_path, workers=1)
     assert changed.n_resumed == 0
     assert atlas_csv(changed) == atlas_csv(first)
@@ -253,7 +253,7 @@ def test_ctrl_c_leaves_finished_cells(tmp_path):
     assert "Traceback" not in errors
     assert not (tmp_path / "atlas.csv").exists()
     columns = columns_of(maps.MEASURES, [5], [2])
-    kept = store.Store(tmp_path / "cells")
+    kept = result_store.Store(tmp_path / "cells")
     assert any(kept.load(asdict(column), list) for column in columns)
 
 

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import t as student
 from typer.testing import CliRunner
 
+from keyhole.base.errors import InvalidInput
 from keyhole.cli.app import app
-from keyhole.errors import InvalidInput
 from keyhole.game import play
 from keyhole.lab.compare import contest_of_games, contest_of_lists, play_contest
 from keyhole.lab.kinds.games import GameSpec

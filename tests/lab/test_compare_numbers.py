@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from keyhole.figures.looks import readable
 from keyhole.lab.compare import as_record, contest_of_games, play_contest
 from keyhole.lab.compare import sentences as sentences_of
 from keyhole.lab.figures.comparison import make_comparison
+from keyhole.lab.figures.styles import readable
 from keyhole.lab.kinds.games import GameSpec
 from keyhole.lab.paired import judge_pairs
 from tests.lab.plain_sums import close

@@ -9,9 +9,7 @@ import time
 import pytest
 
 from keyhole.__main__ import main
-from keyhole.cli import keys
-from keyhole.cli.endings import MEANINGS, ExitCode, VerdictIsNo, _ending_of, one_sentence
-from keyhole.errors import (
+from keyhole.base.errors import (
     CannotWrite,
     FeedbackTooSmall,
     InvalidInput,
@@ -19,6 +17,8 @@ from keyhole.errors import (
     LibraryMissing,
     UnknownName,
 )
+from keyhole.cli import keys
+from keyhole.cli.exit_codes import MEANINGS, ExitCode, VerdictIsNo, _ending_of, one_sentence
 from keyhole.service.errors import StoreDamaged, StoreFailed, StoreFull
 from tests.lab.running import run, said
 

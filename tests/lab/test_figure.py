@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from keyhole.cli.terminal import OUT, show_table
-from keyhole.figures.panels import Panel
-from keyhole.figures.sheets import save_figure
+from keyhole.lab.figures.layout import save_figure
+from keyhole.lab.figures.panels import Panel
 from keyhole.lab.results import Axes, Curve
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from keyhole.figures.estimates import Estimated, Estimates, draw_estimates
-from keyhole.figures.looks import looks_of
-from keyhole.figures.panels import (
+from keyhole.lab.figures.drawings import CurveDrawing, EstimatesDrawing
+from keyhole.lab.figures.estimates import Estimated, Estimates, draw_estimates
+from keyhole.lab.figures.layout import make_figure
+from keyhole.lab.figures.panels import (
     REGRET,
     Panel,
     Points,
@@ -19,9 +20,9 @@ from keyhole.figures.panels import (
     looks_in,
     score_axes,
 )
-from keyhole.figures.plots import CurveDrawing, EstimatesDrawing, plot
-from keyhole.figures.sheets import make_figure
+from keyhole.lab.figures.plots import plot
 from keyhole.lab.figures.shares import make_shares
+from keyhole.lab.figures.styles import looks_of
 
 # --------------------------------------------------------------------------- estimates
 

@@ -11,9 +11,9 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 import keyhole
+from keyhole.base.errors import InvalidInput, LibraryMissing
 from keyhole.data import BanditLog
-from keyhole.errors import InvalidInput, LibraryMissing
-from keyhole.figures.looks import RANKERS_SHOWN
+from keyhole.lab.figures.styles import RANKERS_SHOWN
 from keyhole.offline import evaluate
 from tests.lab.rendering import faults
 

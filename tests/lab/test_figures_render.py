@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from keyhole.cli.app import app
-from keyhole.figures.looks import RANKERS_SHOWN, Look, looks_of
-from keyhole.figures.panels import REGRET, Panel, Points
-from keyhole.figures.sheets import make_figure
+from keyhole.lab.figures.layout import make_figure
+from keyhole.lab.figures.panels import REGRET, Panel, Points
 from keyhole.lab.figures.studies import make_study_figure
+from keyhole.lab.figures.styles import RANKERS_SHOWN, Look, looks_of
 from keyhole.lab.results import Curve
 from keyhole.lab.study import find_study, list_studies
 from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker

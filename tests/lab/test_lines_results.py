@@ -9,17 +9,17 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput, KeyholeError
 from keyhole.bounds import generalisation, iw_onlinerank, keystone
 from keyhole.bounds.guarantees import Problem, guarantees
-from keyhole.errors import InvalidInput, KeyholeError
-from keyhole.figures.panels import Axes
 from keyhole.game import play
+from keyhole.lab.bound_lines import LINES
 from keyhole.lab.figures.groups import GroupCurve, grouped, table_of
+from keyhole.lab.figures.panels import Axes
 from keyhole.lab.kinds.games import GameSpec, build, play_game
 from keyhole.lab.kinds.horizons import HorizonsSpec, build_horizons, play_horizons
 from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists, play_lists_to_the_end
 from keyhole.lab.kinds.sides import SidesSpec, build_sides, play_sides
-from keyhole.lab.lines import LINES
 from keyhole.lab.results import Curve, curves_csv
 from keyhole.lab.study import CurveSpec, find_study
 from keyhole.surrogates import surrogate

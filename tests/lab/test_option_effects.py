@@ -15,9 +15,9 @@ import typer.main
 from typer.testing import CliRunner
 
 import keyhole.client
+from keyhole.base.files import write_arrays
 from keyhole.cli import doctor, warm
 from keyhole.cli.app import app
-from keyhole.files import write_arrays
 from keyhole.game import LetorStream
 from keyhole.game.log import Log
 from keyhole.monitoring import classify
@@ -173,7 +173,7 @@ def nothing_is_slow(monkeypatch, inputs):
     monkeypatch.setattr(http_server, "Server", Server)
     monkeypatch.setattr(http_server, "bound_socket", lambda settings: ("socket", settings.port))
     monkeypatch.setattr(http_server, "address_of", str)
-    monkeypatch.setattr("keyhole.service.logs.configure_logs", lambda _: None)
+    monkeypatch.setattr("keyhole.service.structured_logs.configure_logs", lambda _: None)
     without_failure = SimpleNamespace(service=SimpleNamespace(failure=None))
     monkeypatch.setattr(http_app, "build_later", lambda *_: without_failure)
     monkeypatch.setattr("keyhole.cli.demo.start_demo", note_demo)

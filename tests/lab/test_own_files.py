@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import keyhole
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.cli.app import app
-from keyhole.errors import InvalidInput, UnknownName
 from keyhole.rankers import RANKERS
 
 pytestmark = pytest.mark.interpreted
@@ -112,7 +112,7 @@ def test_entry_points_name_rows(monkeypatch):
         asked.append(group)
         return [_Point()]
 
-    monkeypatch.setattr("keyhole.registry.entry_points", points)
+    monkeypatch.setattr("keyhole.contracts.registry.entry_points", points)
     assert type(keyhole.ranker("polite", n_items=3)) is RANKERS["random"]
     assert asked == ["keyhole.rankers"]
     with pytest.raises(UnknownName, match="Did you mean 'polite'"):
@@ -136,7 +136,7 @@ def test_a_broken_package_gets_a_sentence(monkeypatch):
         def load(self):
             raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("keyhole.registry.entry_points", lambda **_: [Broken()])
+    monkeypatch.setattr("keyhole.contracts.registry.entry_points", lambda **_: [Broken()])
     with pytest.raises(InvalidInput, match="ranker 'polite' cannot be imported: ZeroDivisionError"):
         keyhole.ranker("polite", n_items=3)
     assert run("list").exit_code == 2

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from keyhole.cli import simulate
 from keyhole.cli.app import app
-from keyhole.cli.crowds import Crowd, Seen, judge
+from keyhole.cli.simulated_users import Crowd, Seen, judge
 from keyhole.measures import measure as named_measure
 from keyhole.offline.bounds import BOUNDS
 from keyhole.worlds import Flips

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
+from keyhole.base.files import write_arrays
 from keyhole.data import read_bandit
-from keyhole.errors import InvalidInput
-from keyhole.files import write_arrays
 from keyhole.game.log import Log
 from keyhole.offline import evaluate, evaluate_lists
 from keyhole.offline.lists import revealed

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.bounds import keystone
-from keyhole.errors import InvalidInput
-from keyhole.figures.panels import REGRET
 from keyhole.lab.figures import studies
+from keyhole.lab.figures.panels import REGRET
 from keyhole.lab.kinds.games import GameSpec, build, play_game, summary
 from keyhole.lab.results import Curve
 from keyhole.lab.run import _lines, reproduce

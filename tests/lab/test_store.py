@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from keyhole.lab.result_store import Store
 from keyhole.lab.results import Curve
-from keyhole.lab.store import Store
 
 
 def test_a_curve_comes_back_to_the_bit(tmp_path):

@@ -14,7 +14,7 @@ import uvicorn
 import keyhole
 from keyhole.cli.doctor import KNOWN_REGRET
 from keyhole.lab.atlas import fill_column
-from keyhole.service.desk import Desk
+from keyhole.service.group_commit import Desk
 from keyhole.service.http.app import build_later
 from keyhole.service.settings import Settings
 from keyhole.service.store.memory import MemoryStore

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keyhole.files import write_arrays
+from keyhole.base.files import write_arrays
 from keyhole.game.log import Log
 
 ITEMS = ["tea", "coffee", "milk", "water"]

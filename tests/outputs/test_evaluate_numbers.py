@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from keyhole.base.files import write_arrays
 from keyhole.data import read_bandit
-from keyhole.files import write_arrays
 from keyhole.policies import fit_classifiers, load_policy
 from keyhole.policies.choosing import deal_folds
 from tests.lab.running import run

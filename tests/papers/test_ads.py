@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from keyhole.base.errors import KeyholeError
 from keyhole.cli.app import app
-from keyhole.errors import KeyholeError
 from keyhole.lab.figures.groups import grouped, table_of
 from keyhole.lab.inputs import data_folder
 from keyhole.lab.kinds import KINDS

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from keyhole.base.files import plain
 from keyhole.data.bandit.campaign import BANK_RATES, HOTEL_RATES
-from keyhole.files import plain
 from keyhole.lab.claims import judge
 from keyhole.lab.inputs import DataMissing
 from keyhole.lab.kinds.ad_data import load_classes

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from keyhole import Hopeless
-from keyhole.errors import InvalidInput, UnknownName
+from keyhole.base.errors import InvalidInput, UnknownName
+from keyhole.lab.bound_lines import LINES
 from keyhole.lab.claims import judge
 from keyhole.lab.kinds.sides import SidesSpec, build_sides, hopeless_constant, play_sides
-from keyhole.lab.lines import LINES
 from keyhole.lab.results import Curve
 from keyhole.lab.study import find_study
 from keyhole.measures import measure

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from keyhole.base.errors import KeyholeError
 from keyhole.cli.app import app
-from keyhole.errors import KeyholeError
 from keyhole.lab.claims import judge
 from keyhole.lab.inputs import data_folder
 from keyhole.lab.kinds import KINDS

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.base.errors import KeyholeError
 from keyhole.bounds import iw_onlinerank, precision
-from keyhole.errors import KeyholeError
+from keyhole.lab.bound_lines import LINES
 from keyhole.lab.claims import judge
 from keyhole.lab.kinds.horizons import HorizonsSpec, build_horizons, play_horizons
-from keyhole.lab.lines import LINES
 from keyhole.lab.results import Curve
 from keyhole.lab.study import find_study
 from keyhole.worlds import NearTies

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from keyhole.base.errors import KeyholeError
 from keyhole.bounds import generalisation as bounds
-from keyhole.errors import KeyholeError
+from keyhole.lab.bound_lines import risk_bound
 from keyhole.lab.claims import judge
 from keyhole.lab.kinds.risks import (
     RiskSpec,
@@ -16,7 +17,6 @@ from keyhole.lab.kinds.risks import (
     reader,
     setting_at,
 )
-from keyhole.lab.lines import risk_bound
 from keyhole.lab.results import Curve
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study

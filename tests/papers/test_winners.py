@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from keyhole.errors import UnknownName
+from keyhole.base.errors import UnknownName
 from keyhole.lab.claims import judge
 from keyhole.lab.figures.groups import table_of
 from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists, play_lists_to_the_end

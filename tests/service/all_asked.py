@@ -10,12 +10,12 @@ import sys
 import numba
 import numpy as np
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.rankers import RANKERS, ContextualRanker
 from keyhole.service.commands import RankerRequest
+from keyhole.service.configuration import config_of
 from keyhole.service.engine import Engine
-from keyhole.service.specs import config_of
-from keyhole.service.warming import warm_up
+from keyhole.service.warm_up import warm_up
 from tests.service.asking import NDJSON, Asked
 
 MEASURES = {

@@ -4,7 +4,7 @@ import asyncio
 
 import httpx
 
-from keyhole.service.desk import Desk
+from keyhole.service.group_commit import Desk
 from keyhole.service.http.app import build
 from keyhole.service.settings import Settings
 from keyhole.service.store.memory import MemoryStore

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keyhole.service.dashboard.numbers import (
+from keyhole.service.dashboard.formatting import (
     count,
     duration,
     interval,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.service.commands import Document
-from keyhole.service.dashboard.numbers import NONE
+from keyhole.service.dashboard.formatting import NONE
 from keyhole.service.dashboard.ranker_page import ranker_page
 from keyhole.service.events import body_of
 from keyhole.service.replay import check_ranker

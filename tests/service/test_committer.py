@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from keyhole.service.committer import Committer
+from keyhole.service.commit_thread import Committer
 
 
 def run(play):

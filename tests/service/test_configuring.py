@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from keyhole.base.errors import InvalidInput
 from keyhole.cli.app import app
-from keyhole.errors import InvalidInput
 from keyhole.service.commands import (
     Configure,
     Delete,
@@ -24,14 +24,14 @@ from keyhole.service.commands import (
     Rename,
     Reset,
 )
-from keyhole.service.configuring import request_of, revise, revised
-from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import Conflict, NotFound, StaleVersion, WasDeleted
 from keyhole.service.evaluations import evaluate
 from keyhole.service.events import body_of
+from keyhole.service.group_commit import Desk
+from keyhole.service.ranker_changes import request_of, revise, revised
 from keyhole.service.replay import check_ranker
-from keyhole.service.starting import _configs as configs_of
+from keyhole.service.startup import _configs as configs_of
 from keyhole.service.store import open_store
 from keyhole.service.store.memory import MemoryStore
 from keyhole.service.summary import summary

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from keyhole.service.counters import Group, ItemTally, interval
 from keyhole.service.evaluations import Judge, Rounds, _as_shown, _both, _record, _weights
-from keyhole.service.tally import Group, ItemTally, interval
 
 pytestmark = pytest.mark.interpreted
 

@@ -20,9 +20,8 @@ from typer.testing import CliRunner
 from bench import bit_flips
 from bench.disks import FailingDisk
 from keyhole.cli.app import app
-from keyhole.service import desk as desk_module
-from keyhole.service import ending, log_check, snapshots
-from keyhole.service.desk import Desk
+from keyhole.service import group_commit as desk_module
+from keyhole.service import log_check, shutdown, snapshots
 from keyhole.service.engine import Engine
 from keyhole.service.errors import (
     RankerDamaged,
@@ -32,13 +31,14 @@ from keyhole.service.errors import (
     StoreInUse,
 )
 from keyhole.service.events import Snapshot
+from keyhole.service.group_commit import Desk
 from keyhole.service.http.app import build
-from keyhole.service.live import LiveRanker
+from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.replay import check_ranker
 from keyhole.service.snapshots import kept_by
-from keyhole.service.store import copying, open_store
-from keyhole.service.store.journal import Journal
+from keyhole.service.store import backup, open_store
 from keyhole.service.store.sqlite import SqliteStore
+from keyhole.service.store.wal import Journal
 from tests.service.asking import Asked, problem
 from tests.service.desks import answer, configure, engine_of, rank, state_of
 
@@ -340,8 +340,8 @@ def test_a_ranker_whose_last_events_are_gone_is_refused(path):
 
 def test_a_snapshot_of_the_first_versions_is_passed_over_and_replaced(path, monkeypatch):
     """It has no checksum: nobody knows whether it is what was written."""
-    monkeypatch.setattr(ending, "_WORTH_A_SHARE", 10_000)  # one is taken of so few events
-    monkeypatch.setattr(ending, "_LEFT_A_SHARE", 10_000)
+    monkeypatch.setattr(shutdown, "_WORTH_A_SHARE", 10_000)  # one is taken of so few events
+    monkeypatch.setattr(shutdown, "_LEFT_A_SHARE", 10_000)
     keep_snapshots(path)
     with open_store(path) as store:
         (good,) = store.snapshots("animals")
@@ -525,7 +525,7 @@ def test_a_journal_that_lost_what_was_acknowledged_is_noticed(path):
         n_found += 1
     assert n_found > 30
     copy = left.with_name("copy.db")
-    copying.copy_log(left, copy, lambda _: None)
+    backup.copy_log(left, copy, lambda _: None)
     with open_store(copy) as store:
         assert 36 <= last_of(store).seq < 44
 

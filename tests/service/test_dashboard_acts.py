@@ -9,8 +9,8 @@ import pytest
 
 from keyhole.service.commands import FeedbackRequest, GiveFeedback, Rank, RankRequest, Reset
 from keyhole.service.dashboard.dates import days_of, rounds_of, seqs_of
-from keyhole.service.desk import Desk
 from keyhole.service.events import body_of
+from keyhole.service.group_commit import Desk
 from keyhole.service.http.app import build
 from tests.service.asking import ANIMALS, Asked
 from tests.service.desks import configure, engine_of

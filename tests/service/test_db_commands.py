@@ -13,7 +13,7 @@ from bench.disks import FailingDisk
 from keyhole.cli.app import app
 from keyhole.cli.db import _service
 from keyhole.service.store import open_store
-from keyhole.service.store.checking import check_log
+from keyhole.service.store.integrity import check_log
 from tests.service.chains import more
 from tests.service.make_first import FIXTURES, copy_first
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.service.commands import (
     Configure,
     Expire,
@@ -18,11 +18,11 @@ from keyhole.service.commands import (
     RankMany,
     RankRequest,
 )
-from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import Conflict, StoreFailed, StoreFull
 from keyhole.service.events import body_of
-from keyhole.service.live import LiveRanker
+from keyhole.service.group_commit import Desk
+from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.replay import check_ranker
 from keyhole.service.store.memory import MemoryStore
 from tests.service.desks import ANIMALS
@@ -370,7 +370,7 @@ def test_a_hundred_thousand_duplicated_and_shuffled_feedbacks(k):
 
 
 def test_others_are_served_while_a_ranker_is_judged_and_compiled(monkeypatch):
-    from keyhole.service import desk as desks
+    from keyhole.service import group_commit as desks
 
     def slow(request):
         time.sleep(1.0)

@@ -14,8 +14,8 @@ from keyhole.service.commands import (
     RankerRequest,
     RankRequest,
 )
-from keyhole.service.desk import Desk
 from keyhole.service.errors import StoreFailed, StoreFull
+from keyhole.service.group_commit import Desk
 from keyhole.service.replay import check_ranker
 from keyhole.service.store.sqlite import SqliteStore
 from tests.service.desks import ANIMALS

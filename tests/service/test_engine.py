@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.errors import InvalidInput, UnknownName
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.rankers import ranker
 from keyhole.service.commands import (
     Activate,
@@ -516,14 +516,14 @@ def test_a_snapshot_that_does_not_hold_is_passed_over():
 
 def test_a_newer_library_writes_down_the_state_it_takes_over(monkeypatch):
     from keyhole.service import engine as engines
-    from keyhole.service import live
+    from keyhole.service import ranker_state
 
     engine = engine_of()
     for _ in range(5):
         answer(engine, rank(engine).event_id, [1.0])
     known = engine.ranker("animals").learner.state_dict()
     monkeypatch.setattr(engines, "__version__", "0.2.0")
-    monkeypatch.setattr(live, "__version__", "0.1.0")
+    monkeypatch.setattr(ranker_state, "__version__", "0.1.0")
     newer = Engine(engine.store)
     assert kinds(newer)[-1] == "rebase"
     assert all(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from keyhole.errors import InvalidInput
-from keyhole.offline.sights import seen_items
+from keyhole.base.errors import InvalidInput
+from keyhole.offline.item_estimator import seen_items
 from keyhole.service.commands import EvaluationRequest
 from keyhole.service.evaluations import evaluate
 from keyhole.service.events import body_of

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from keyhole.service.dashboard.event_page import event_pairs, event_rows
+from keyhole.service.dashboard.formatting import count, duration, percent, value
 from keyhole.service.dashboard.log import event_row, log_page
-from keyhole.service.dashboard.numbers import count, duration, percent, value
 from keyhole.service.events import body_of
 from keyhole.service.store.export import event_records, impressions
 from keyhole.service.summary import event_page

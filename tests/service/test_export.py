@@ -8,7 +8,7 @@ import pytest
 
 from keyhole.service.errors import StoreDamaged
 from keyhole.service.events import body_of
-from keyhole.service.recovering import outcome_in
+from keyhole.service.recovery import outcome_in
 from keyhole.service.store import open_store
 from keyhole.service.store.export import (
     event_record,

@@ -13,7 +13,7 @@ from bench.disks import FailingDisk, io_error
 from keyhole.service.errors import StoreFailed, StoreFull
 from keyhole.service.events import Event, Snapshot
 from keyhole.service.store.chain import tip_of
-from keyhole.service.store.checking import check_log
+from keyhole.service.store.integrity import check_log
 from keyhole.service.store.sqlite import SqliteStore
 from tests.service.chains import chain, more
 

@@ -9,7 +9,7 @@ from keyhole.service.commands import FeedbackRequest, GiveFeedback, Rank, RankRe
 from keyhole.service.engine import Engine
 from keyhole.service.replay import check
 from keyhole.service.store import open_store
-from keyhole.service.store.checking import check_log
+from keyhole.service.store.integrity import check_log
 from tests.service.make_first import FIXTURES
 
 

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from keyhole.errors import InvalidInput, UnknownName
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.service.keys import SCOPES, KeyRing, new_key
 from keyhole.service.sessions import Sessions
 from keyhole.service.settings import Settings
-from keyhole.service.starting import check_lock
+from keyhole.service.startup import check_lock
 from tests.service.asking import Asked, problem
 
 CALLS = {

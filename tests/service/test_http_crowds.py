@@ -14,7 +14,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from keyhole.service.http.connection import Connection, connections, most_connections
-from keyhole.service.http.turns import Turns
+from keyhole.service.http.fairness import Turns
 from keyhole.service.keys import new_key
 from keyhole.service.settings import Settings
 from tests.service.test_http_attacks import CHUNKED, HEAD, answer_to, dialled

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keyhole.service.specs import check_settings
+from keyhole.service.configuration import check_settings
 from tests.service.asking import JSON, Asked, problem
 
 RANK = "/v1/rankers/animals/rank"

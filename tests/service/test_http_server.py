@@ -17,14 +17,14 @@ from typer.testing import CliRunner
 
 from keyhole.cli.app import app
 from keyhole.service.commands import Configure, RankerRequest
-from keyhole.service.desk import Desk
 from keyhole.service.engine import Engine
 from keyhole.service.errors import StoreDamaged
+from keyhole.service.group_commit import Desk
 from keyhole.service.http.app import build_later
 from keyhole.service.http.server import Server, address_of, bound_socket
-from keyhole.service.logs import configure_logs, logger
 from keyhole.service.settings import Settings, load_settings
 from keyhole.service.store.memory import MemoryStore
+from keyhole.service.structured_logs import configure_logs, logger
 from tests.service.asking import ANIMALS
 from tests.service.test_http_inputs import CORPUS
 
@@ -503,7 +503,7 @@ def test_a_demonstration_begins_no_log_in_the_place_of_one_that_is_missing(tmp_p
     monkeypatch.setattr("keyhole.service.http.app.build_later", lambda *_: without_failure)
     monkeypatch.setattr("keyhole.service.http.server.Server.__init__", lambda *_: None)
     monkeypatch.setattr("keyhole.service.http.server.Server.run", close)
-    monkeypatch.setattr("keyhole.service.logs.configure_logs", lambda _: None)
+    monkeypatch.setattr("keyhole.service.structured_logs.configure_logs", lambda _: None)
     monkeypatch.setattr("keyhole.cli.demo.start_demo", start)
     serve = ("serve", "--demo", "--db", db, "--port", 0)
     run(*serve)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.measures import measure
 from keyhole.service.commands import EvaluationRequest
 from keyhole.service.evaluations import _least_chance, evaluate

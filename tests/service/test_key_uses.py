@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from keyhole.base.errors import InvalidInput
 from keyhole.cli.app import app
-from keyhole.errors import InvalidInput
 from keyhole.service.events import Key
 from keyhole.service.keys import KeyRing, new_key
 from keyhole.service.store import open_store

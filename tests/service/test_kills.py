@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench import http_kills, service_kills
 from keyhole.service.commands import Rank, RankRequest
-from keyhole.service.desk import Desk
+from keyhole.service.group_commit import Desk
 from keyhole.service.store import open_store
 from keyhole.service.store.memory import MemoryStore
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.service.settings import load_settings
 from tests.service.asking import Asked
 

@@ -8,8 +8,8 @@ import pytest
 
 from keyhole.service.commands import Rank, RankRequest, Reset
 from keyhole.service.errors import StoreFailed
-from keyhole.service.live import LiveRanker
 from keyhole.service.metrics import Metrics
+from keyhole.service.ranker_state import LiveRanker
 from tests.service.asking import Asked
 from tests.service.desks import configure
 from tests.service.test_desk import FaultyStore, liked, run

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from keyhole.base.version import __version__
 from keyhole.service import engine as engines
 from keyhole.service.commands import Activate, Expire
 from keyhole.service.engine import Engine
 from keyhole.service.errors import Conflict, KeyReused, NotFound
 from keyhole.service.replay import check_ranker
 from keyhole.service.store import open_store
-from keyhole.version import __version__
 from tests.service.desks import answer, configure, rank
 from tests.service.model import Model
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.service import events, preparing
-from keyhole.service import live as lives
+from keyhole.service import compilation, events
+from keyhole.service import ranker_state as lives
 from keyhole.service.commands import (
     Configure,
     FeedbackRequest,
@@ -17,10 +17,10 @@ from keyhole.service.commands import (
     RankerRequest,
     RankRequest,
 )
+from keyhole.service.compilation import Preparer
 from keyhole.service.engine import Engine
 from keyhole.service.events import Config
-from keyhole.service.live import LiveRanker
-from keyhole.service.preparing import Preparer
+from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.replay import check_ranker
 from keyhole.service.store import chain, open_store
 from keyhole.service.store.memory import MemoryStore
@@ -225,7 +225,7 @@ def test_what_many_short_runs_leave_is_not_replayed_for_ever():
 
 def test_rankers_that_need_the_same_code_have_it_prepared_once(monkeypatch):
     loaded: list[Config] = []
-    monkeypatch.setattr(preparing, "_load", loaded.append)
+    monkeypatch.setattr(compilation, "_load", loaded.append)
     engine = Engine(MemoryStore())
     for place in range(20):
         configure(engine, f"shop-{place}", seed=place, items=[f"{place}-{i}" for i in range(4)])

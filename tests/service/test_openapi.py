@@ -7,7 +7,7 @@ import pytest
 
 from bench.api_cases import Target, attack
 from keyhole.service.api.openapi import document, statuses
-from keyhole.service.api.table import OPERATIONS
+from keyhole.service.api.routes import OPERATIONS
 from keyhole.service.commands import RankerRequest
 from keyhole.service.http.problems import TABLE
 

@@ -1,13 +1,13 @@
 """What became of feedback, wherever it is told: for good, or that it is not known any more."""
 
-from keyhole.service import tally as tally_module
+from keyhole.service import counters as tally_module
 from keyhole.service.commands import Rename, Reset
 from keyhole.service.dashboard.event_page import LEARNED
 from keyhole.service.dashboard.log import event_row
 from keyhole.service.engine import Engine
 from keyhole.service.events import body_of
-from keyhole.service.live import LiveRanker
-from keyhole.service.recovering import outcome_in
+from keyhole.service.ranker_state import LiveRanker
+from keyhole.service.recovery import outcome_in
 from keyhole.service.replay import check_ranker
 from keyhole.service.store.export import event_records, impressions
 from keyhole.service.summary import event_page

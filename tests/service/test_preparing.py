@@ -20,14 +20,14 @@ from structlog.testing import capture_logs
 from bench.preparing import Service, measure, percentile
 from keyhole.client import AsyncClient, ServiceAway
 from keyhole.rankers import RANKERS
-from keyhole.service import preparing
+from keyhole.service import compilation
 from keyhole.service.commands import Configure, RankerRequest
-from keyhole.service.desk import Desk
+from keyhole.service.compilation import Preparer
 from keyhole.service.engine import Engine
+from keyhole.service.group_commit import Desk
 from keyhole.service.http.app import build_later
-from keyhole.service.preparing import Preparer
 from keyhole.service.settings import Settings
-from keyhole.service.starting import opener
+from keyhole.service.startup import opener
 from keyhole.service.store.memory import MemoryStore
 
 ANIMALS = ["ant", "bee", "cat", "dog"]
@@ -42,8 +42,8 @@ class Compilers:
         self.on_disk, self.keeps = False, keeps
         self.orders, self.complaints = [], list(complaints)
         self.may_end = threading.Event()
-        monkeypatch.setattr(preparing, "_from_disk", self.load)
-        monkeypatch.setattr(preparing, "_is_kept", lambda: True)
+        monkeypatch.setattr(compilation, "_from_disk", self.load)
+        monkeypatch.setattr(compilation, "_is_kept", lambda: True)
         monkeypatch.setattr(Preparer, "_compile", self.compile)
         monkeypatch.setattr(os, "cpu_count", lambda: 2)
 
@@ -207,7 +207,7 @@ def test_what_cannot_be_prepared_at_all_is_told_and_tried(monkeypatch):
     def fails(config):
         raise RuntimeError("a fault")
 
-    monkeypatch.setattr(preparing, "warming", fails)
+    monkeypatch.setattr(compilation, "warming", fails)
 
     async def scenario(http):
         await until_up(http)
@@ -306,11 +306,11 @@ def test_compiling_on_the_way_of_a_request_is_a_warning():
     def function():
         return 1
 
-    preparer = preparing.Preparer()
+    preparer = compilation.Preparer()
     preparer.watch()
     with capture_logs() as logs:
         compiled(function)()
-        with preparing._expected():
+        with compilation._expected():
             compiled(lambda: 2)()
         preparer.halt()
         compiled(lambda: 3)()

@@ -6,11 +6,11 @@ import re
 import pytest
 
 from keyhole.service.commands import Document, Expire
+from keyhole.service.compile_status import Preparation
 from keyhole.service.dashboard.index_page import index_page
 from keyhole.service.dashboard.ranker_page import ranker_page
 from keyhole.service.events import body_of
 from keyhole.service.metrics import Metrics
-from keyhole.service.preparation import Preparation
 from keyhole.service.summary import event_page, summary
 from tests.service.desks import answer, engine_of, rank
 from tests.service.summary_references import around, variance_of_mean
@@ -103,7 +103,7 @@ def test_a_list_ends_before_what_feedback_reaches():
 )
 def test_every_number_of_code_that_is_prepared(monkeypatch, ends, state):
     clock = [100.0]
-    monkeypatch.setattr("keyhole.service.preparation.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("keyhole.service.compile_status.time.monotonic", lambda: clock[0])
     engine = engine_of()
     live = engine.ranker("animals")
     live.preparation = Preparation("animals", live.config)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from keyhole.errors import InvalidInput
-from keyhole.game.many import rank_many
-from keyhole.service import lessons
+from keyhole.base.errors import InvalidInput
+from keyhole.game.batched import rank_many
+from keyhole.service import batching
 from keyhole.service.commands import Rank, RankMany, RankRequest
 from keyhole.service.dashboard.log import event_row
 from keyhole.service.engine import Engine
@@ -234,7 +234,7 @@ def test_a_batch_is_ranked_in_one_compiled_call(monkeypatch):
         calls.append(n_rounds)
         return rank_many(learner, round, n_rounds)
 
-    monkeypatch.setattr(lessons, "rank_many", counted)
+    monkeypatch.setattr(batching, "rank_many", counted)
     engine = engine_of()
     rank(engine)
     batch(engine, [PLAIN] * 64)

@@ -11,7 +11,7 @@ import pytest
 
 from keyhole.service.commands import Expire
 from keyhole.service.dashboard.evaluate_page import result_page, whisker
-from keyhole.service.dashboard.numbers import count, interval, signed, value
+from keyhole.service.dashboard.formatting import count, interval, signed, value
 from keyhole.service.events import body_of
 from keyhole.service.metrics import Metrics
 from tests.service.asking import NDJSON, Asked

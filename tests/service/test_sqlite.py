@@ -21,8 +21,8 @@ from keyhole.service.errors import (
     StoreNewer,
 )
 from keyhole.service.events import Key
-from keyhole.service.store import copying, sqlite_file
-from keyhole.service.store.checking import check_log
+from keyhole.service.store import backup, sqlite_file
+from keyhole.service.store.integrity import check_log
 from keyhole.service.store.sqlite import SqliteStore
 from keyhole.service.store.sqlite_file import MIGRATIONS
 from tests.service.chains import chain, more
@@ -217,7 +217,7 @@ def test_what_a_killed_process_leaves_is_read_and_copied_as_it_is(path):
             shutil.copy(f"{path}{end}", f"{left}{end}")
     with SqliteStore(left, read_only=True) as store:
         assert check_log(store) == {"shop": 50}
-    copying.copy_log(left, copy, lambda _: None)
+    backup.copy_log(left, copy, lambda _: None)
     for file in (copy, left):
         with SqliteStore(file) as store:
             assert list(store.events("shop")) == events
@@ -302,9 +302,9 @@ def test_a_copy_is_of_one_moment_however_much_is_appended_meanwhile(path, monkey
             db = sqlite_file.connect(file, read_only=read_only)
             return db if read_only else Interrupted(db, store)
 
-        monkeypatch.setattr(copying, "_STEP", 1)
-        monkeypatch.setattr(copying, "connect", connected)
-        copying.copy_log(path, copy, lambda _: None)
+        monkeypatch.setattr(backup, "_STEP", 1)
+        monkeypatch.setattr(backup, "connect", connected)
+        backup.copy_log(path, copy, lambda _: None)
         with SqliteStore(copy) as copied:
             assert list(copied.events("shop")) == events
         assert check_log(store)["shop"] > 220

@@ -10,13 +10,13 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from keyhole.errors import InvalidInput, UnknownName
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.service.errors import Conflict, StoreDamaged, StoreError, StoreInUse
 from keyhole.service.events import Event, Key, Snapshot
 from keyhole.service.store import STORES, open_store
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import checked, tip_of
-from keyhole.service.store.checking import check_log
+from keyhole.service.store.integrity import check_log
 from tests.service.chains import chain, linked, more
 
 ADDRESSES: dict[str, Callable[[Path], str]] = {

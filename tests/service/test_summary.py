@@ -10,10 +10,10 @@ import pytest
 
 from keyhole.measures import measure
 from keyhole.service.commands import Expire, FeedbackRequest, GiveFeedback, Rank, RankRequest
+from keyhole.service.counters import MOST_POINTS, Group, ItemTally, Tally, interval
 from keyhole.service.errors import NotFound
 from keyhole.service.events import body_of
 from keyhole.service.summary import event_page, summary
-from keyhole.service.tally import MOST_POINTS, Group, ItemTally, Tally, interval
 from tests.service.desks import ANIMALS, answer, configure, engine_of, rank
 
 

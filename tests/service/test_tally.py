@@ -7,10 +7,10 @@ import pytest
 
 from keyhole.rankers import ranker as library_ranker
 from keyhole.service.commands import Expire, FeedbackRequest, GiveFeedback, Rank, RankRequest
+from keyhole.service.counters import MOST_POINTS, ItemTally, Tally, interval
 from keyhole.service.errors import Conflict
 from keyhole.service.events import Answered, Ranked
 from keyhole.service.summary import event_page, summary
-from keyhole.service.tally import MOST_POINTS, ItemTally, Tally, interval
 from tests.service.desks import ANIMALS, answer, configure, engine_of, rank
 from tests.service.summary_references import cautious_variance, width_of
 

@@ -56,6 +56,6 @@ def test_the_walk_of_a_rank_and_of_its_feedback():
             sys.setprofile(None)
     assert not walk.twice
     assert [name for name in sorted(walk.files) if not is_on_the_map(name)] == []
-    ways = {"service/http/door.py", "service/api/impressions.py"}
+    ways = {"service/http/middleware.py", "service/api/impressions.py"}
     assert ways | {"service/keys.py", "service/store/memory.py"} <= walk.files
     assert asked.desk.store.find_idem("animals", "second") is not None

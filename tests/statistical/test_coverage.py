@@ -10,8 +10,8 @@ wide for clicks; the test of them says so.
 
 import pytest
 
+from bench.theory.coverage import SETTINGS, both_ends, lower_end, measure_coverage
 from keyhole.offline.bounds import BOUNDS
-from keyhole.theory.coverage import SETTINGS, both_ends, lower_end, measure_coverage
 from tests.statistical.expected_rates import expected_rate
 
 N_LOGS = 2000

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.base.errors import FeedbackTooSmall, InvalidInput, NotObservable
 from keyhole.contracts import Feedback, Query
-from keyhole.errors import FeedbackTooSmall, InvalidInput, NotObservable
 from keyhole.rankers.lists import ContextualRTopK
 from keyhole.surrogates import (
     SURROGATES,

@@ -11,10 +11,11 @@ import math
 import numpy as np
 import pytest
 
+from bench.theory.adversary import defeat
+from keyhole.base.errors import InvalidInput
 from keyhole.bounds import perceptrons
 from keyhole.checks.non_learners import check_only_learners_pass, non_learners
 from keyhole.contracts import Feedback, Query
-from keyhole.errors import InvalidInput
 from keyhole.game import play
 from keyhole.measures import measure
 from keyhole.rankers.lists import (
@@ -26,7 +27,6 @@ from keyhole.rankers.lists import (
 )
 from keyhole.surrogates import surrogate
 from keyhole.surrogates.slam import SLAM
-from keyhole.theory.adversary import defeat
 from keyhole.worlds import Graded, Separable
 
 MEASURES = ["NDCG", "NDCG@3", "AP"]

@@ -11,15 +11,15 @@ import math
 import numpy as np
 import pytest
 
+from bench.theory.leader import Leader
+from bench.theory.phases import Phases
+from bench.theory.sabotage import Sabotaged
+from bench.theory.search import regret_per_round, worst_crowd
 from keyhole import play
+from keyhole.base.errors import InvalidInput
 from keyhole.bounds import ftpl
 from keyhole.checks.non_learners import check_only_learners_pass
-from keyhole.errors import InvalidInput
 from keyhole.rankers import Keystone
-from keyhole.theory.leader import Leader
-from keyhole.theory.phases import Phases
-from keyhole.theory.sabotage import Sabotaged
-from keyhole.theory.search import regret_per_round, worst_crowd
 
 CHANCES = np.linspace(0.9, 0.1, 5)
 

@@ -5,10 +5,10 @@ import pytest
 from sklearn.feature_selection import mutual_info_classif
 from sklearn.metrics import mutual_info_score
 
+from keyhole.base.errors import InvalidInput
 from keyhole.data.bandit.campaign import BANK_RATES, HOTEL_RATES, Campaign
 from keyhole.data.bandit.convert import bandit_feedback
 from keyhole.data.bandit.selection import bins_of, information_gain, select_features
-from keyhole.errors import InvalidInput
 
 
 def test_feedback_is_of_a_uniform_logger():

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.theory.adversary import Defeat
+from bench.theory.adversary import defeat as play
+from keyhole.base.errors import InvalidInput
 from keyhole.contracts import Impression
-from keyhole.errors import InvalidInput
-from keyhole.theory.adversary import Defeat
-from keyhole.theory.adversary import defeat as play
 
 
 def defeat(ranker: Any, *given: Any, **told: Any) -> Defeat:

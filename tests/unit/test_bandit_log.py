@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from keyhole.base.errors import InvalidInput, LibraryMissing
 from keyhole.data import (
     BanditLog,
     read_bandit,
@@ -27,8 +28,7 @@ from keyhole.data import (
 from keyhole.data.bandit.files import log_of_sheet
 from keyhole.data.bandit.formats import is_open_bandit
 from keyhole.data.bandit.log import check_rewards_differ
-from keyhole.data.bandit.sheets import open_csv, read_sheet
-from keyhole.errors import InvalidInput, LibraryMissing
+from keyhole.data.bandit.tables import open_csv, read_sheet
 from keyhole.lab.inputs import data_folder
 
 COLUMNS = ("contexts", "actions", "rewards", "propensities", "positions")
@@ -292,7 +292,7 @@ def test_the_quick_reader_reads_every_bit_and_is_the_one_that_reads(tmp_path, mo
     def refuse(_):
         raise AssertionError
 
-    monkeypatch.setattr("keyhole.data.bandit.sheets.read_sheet", refuse)
+    monkeypatch.setattr("keyhole.data.bandit.tables.read_sheet", refuse)
     quick = read_bandit(path)
     assert same(quick, careful)
     assert quick.action_names == careful.action_names == ("a, hot", "b, hot")

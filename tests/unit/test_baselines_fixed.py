@@ -8,9 +8,9 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.checks.non_learners import check_only_learners_pass
 from keyhole.contracts import Feedback
-from keyhole.errors import InvalidInput, UnknownName
 from keyhole.kernels.draw import Draw
 from keyhole.kernels.laws import beta, free_normals
 from keyhole.rankers import (

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.checks.non_learners import check_only_learners_pass
 from keyhole.contracts import Feedback, Query
-from keyhole.errors import InvalidInput
 from keyhole.rankers.lists import DBGD, PDGD, LinearThompson, LinUCB, RandomLists
 from keyhole.rankers.lists.models import model_arrays
 from keyhole.rankers.lists.standardised import standardise

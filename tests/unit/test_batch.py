@@ -13,11 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from keyhole.base.errors import InvalidInput, KeyholeError
 from keyhole.batch import Averaged, Ball, BatchRanker, Risk, average_weights, minimise
 from keyhole.bounds import generalisation
 from keyhole.checks import check_ranker
 from keyhole.contracts import Feedback, Query
-from keyhole.errors import InvalidInput, KeyholeError
 from keyhole.rankers.lists import Descent
 from keyhole.surrogates import SLAM, SURROGATES, SmoothDCG, surrogate
 from keyhole.worlds.queries import Queries

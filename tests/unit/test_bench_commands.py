@@ -82,7 +82,7 @@ COMMANDS: dict[str, Run | Elsewhere | Help] = {
     "bench.lists": Run("--rounds 4 --turns 1 --measured 3", "promises kept", VERDICT),
     "bench.load": Run("--seconds 0.2 --turns 1 --folder {tmp}", "feedback .* requests/s", VERDICT),
     "bench.many_rankers": Run(
-        "--rankers 12 --requests 20 --turns 1 --folder {tmp}", "GET / .* s", VERDICT
+        "--rankers 12 --requests 20 --turns 1 --features 16 --folder {tmp}", "GET / .* s", VERDICT
     ),
     "bench.memory": Run("4 10 20", r"^\[\d+, \d+, \d+\]"),
     "bench.mq2008": Elsewhere("tests/unit/test_batch_mq2008.py"),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from keyhole import FTPL, LinearMeasure, RTopK, measure
+from keyhole.base.errors import InvalidInput
 from keyhole.bounds import blocks, choices, ftpl
-from keyhole.errors import InvalidInput
 
 PER_ITEM = [
     "SumLoss",

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.bounds import choices, covering, ftpl, generalisation, gradients, perceptrons, scorers
 from keyhole.bounds.gradients import ListSize
 from keyhole.bounds.guarantees import Problem, guarantees, smallest
-from keyhole.errors import InvalidInput
 
 POSITIVE = (None, 0.0)  # nothing is the least number above 0
 NOT_NEGATIVE = (0.0, -1e-9)

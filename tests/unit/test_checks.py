@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from keyhole import Flips, RTopK, checks, play, replay
+from keyhole.base.errors import FeedbackTooSmall
 from keyhole.checks import rankers as of_rankers
 from keyhole.checks.base import a_relabelling
 from keyhole.contracts import Ranker, RankerKernel, RevealKernel, WorldKernel
-from keyhole.errors import FeedbackTooSmall
 from keyhole.kernels.draw import uniforms
 from keyhole.measures.dcg import DCG
 from keyhole.reveals import Full, Top

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from keyhole import FTPL, Flips
+from keyhole.base.errors import InvalidInput
 from keyhole.checks import living
 from keyhole.contracts import Feedback
-from keyhole.errors import InvalidInput
 from keyhole.rankers import Descent
 from keyhole.worlds import Queries
 

@@ -7,7 +7,7 @@ import pytest
 
 import keyhole.game.comparators
 from keyhole import Fixed, Flips, Full, Recorded, best_fixed, play
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.game.comparators import comparator_for
 from keyhole.measures import measure
 

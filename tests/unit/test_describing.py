@@ -11,10 +11,10 @@ import pytest
 
 import keyhole
 from keyhole import MEASURES, POLICIES, RANKERS, REVEALS, SURROGATES, WORLDS, Feedback, Query
+from keyhole.base.display import Described, Description, on_one_line, short, some_of
+from keyhole.contracts.registry import all_settings
 from keyhole.data import QuerySet
-from keyhole.describing import Described, Description, on_one_line, short, some_of
 from keyhole.game import Log, Trace
-from keyhole.registry import all_settings
 
 pytestmark = pytest.mark.interpreted
 

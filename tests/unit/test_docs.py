@@ -10,12 +10,13 @@ import pytest
 import typer.main
 
 from keyhole.cli.app import app
+from keyhole.contracts.registry import options_of
 from keyhole.data.bandit.campaign import SHAPES
 from keyhole.lab import atlas
 from keyhole.lab.advice import GUARANTEES
+from keyhole.lab.bound_lines import LINES
 from keyhole.lab.claims import CLAIMS
 from keyhole.lab.kinds import KINDS
-from keyhole.lab.lines import LINES
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES
 from keyhole.policies.aligning import ALIGNMENTS
@@ -23,7 +24,6 @@ from keyhole.policies.pairs import LOSSES
 from keyhole.policies.tables import POLICIES, SCORERS
 from keyhole.policies.training import NO_CLICK_RULES
 from keyhole.rankers import RANKERS, SUBROUTINES, ContextualRanker, FixedListRanker
-from keyhole.registry import options_of
 from keyhole.reveals import REVEALS
 from keyhole.worlds import WORLDS
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from keyhole.errors import MAX_ROUND
+from keyhole.base.errors import MAX_ROUND
 from keyhole.kernels.draw import (
     MAX_USE,
     RANKER_STREAM,

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.errors import (
+from keyhole.base.errors import (
     InvalidInput,
     UnknownName,
     check_choice,

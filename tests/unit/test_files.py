@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keyhole.errors import InvalidInput
-from keyhole.files import reading_arrays, write_arrays
+from keyhole.base.errors import InvalidInput
+from keyhole.base.files import reading_arrays, write_arrays
 from keyhole.game.log import Log
 from keyhole.lab.kinds.ad_data import load_classes
 from keyhole.policies import load_policy

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from keyhole import Flips, RTopK, play, replay
+from keyhole.base.errors import FeedbackTooSmall, InvalidInput
+from keyhole.base.threads import play_runs
 from keyhole.contracts import Feedback
-from keyhole.errors import FeedbackTooSmall, InvalidInput
 from keyhole.game.comparators import best_fixed
 from keyhole.game.log import Log
 from keyhole.game.play import checkpoints_of
 from keyhole.measures import measure
 from keyhole.rankers.fixed.plain import Random
 from keyhole.reveals import Full, Top
-from keyhole.threads import play_runs
 from keyhole.worlds import Recorded
 
 pytestmark = pytest.mark.interpreted
@@ -174,8 +174,8 @@ def test_runs_end_however_often_they_are_interrupted(monkeypatch):
         raise KeyboardInterrupt
 
     ended = []
-    monkeypatch.setattr("keyhole.threads.Event", Interrupted)
-    monkeypatch.setattr("keyhole.threads.wait", interrupt)
+    monkeypatch.setattr("keyhole.base.threads.Event", Interrupted)
+    monkeypatch.setattr("keyhole.base.threads.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
         play_runs(lambda *given: ended.append(given[2].wait(5.0)), 2, 2, None)
     assert all(ended)

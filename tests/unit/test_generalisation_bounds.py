@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 
+from keyhole.base.errors import KeyholeError
 from keyhole.bounds import covering as c
 from keyhole.bounds import generalisation as g
 from keyhole.bounds import scorers
 from keyhole.bounds.guarantees import Problem, guarantees, smallest
-from keyhole.errors import KeyholeError
 from keyhole.surrogates import SURROGATES, surrogate
 
 getcontext().prec = 50

@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from keyhole.base.errors import UnknownName
 from keyhole.bounds import gradients
 from keyhole.bounds.gradients import ListSize
-from keyhole.errors import UnknownName
 from keyhole.surrogates import surrogate
 from keyhole.surrogates.estimators import top_one, top_two
 

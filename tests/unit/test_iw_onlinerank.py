@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from keyhole import Flips, Random, Recorded, Top, play
+from keyhole.base.errors import InvalidInput
 from keyhole.bounds import iw_onlinerank as bounds
 from keyhole.checks.non_learners import check_only_learners_pass
-from keyhole.errors import InvalidInput
 from keyhole.rankers import Fixed, IWOnlineRank
 from keyhole.rankers.fixed.iw_onlinerank import (
     chance_among,

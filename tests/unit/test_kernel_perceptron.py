@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.contracts import Feedback, Query
-from keyhole.errors import InvalidInput, UnknownName
 from keyhole.measures import measure
 from keyhole.rankers.lists import (
     KernelMaxViolationPerceptron,

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.bounds import ftpl
 from keyhole.bounds.keystone import (
     constants,
@@ -16,8 +17,7 @@ from keyhole.bounds.keystone import (
     safety_parts,
 )
 from keyhole.bounds.regrets import largest_regret, regret_bounds
-from keyhole.errors import InvalidInput
-from keyhole.lab.lines import LINES
+from keyhole.lab.bound_lines import LINES
 from keyhole.rankers import Keystone
 from tests.unit.keystone_theorem import chance_in, list_chances
 

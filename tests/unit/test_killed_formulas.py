@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from bench.theory.adversary import defeat
+from bench.theory.coverage import SETTINGS, measure_coverage
 from keyhole import Hedge
 from keyhole.bounds import gradients, perceptrons
 from keyhole.bounds.guarantees import Problem, guarantees
@@ -25,8 +27,6 @@ from keyhole.offline.estimators import importance_weighted
 from keyhole.offline.rankings import item_position, top_set
 from keyhole.policies import Always, OnlineRankers, fit_classifiers
 from keyhole.rankers.lists import MaxViolationPerceptron
-from keyhole.theory.adversary import defeat
-from keyhole.theory.coverage import SETTINGS, measure_coverage
 from tests.unit.references import dcg
 
 # --------------------------------------------------------------------------- rankers

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keyhole import FTPL, Forecaster, Hedge, OnlineRank, RTopK, play
-from keyhole.errors import (
+from keyhole.base.errors import (
     MAX_ROUND,
     InvalidInput,
     check_integer,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.game import play
 from keyhole.game.play import checkpoints_of
 from keyhole.measures import measure

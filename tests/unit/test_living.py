@@ -8,8 +8,8 @@ import pytest
 
 import keyhole
 from keyhole import FTPL, Feedback, Fixed, Flips, Hedge, Impression, Log, RTopK, play, replay
+from keyhole.base.errors import FeedbackTooSmall, InvalidInput, UnknownName
 from keyhole.contracts import Query
-from keyhole.errors import FeedbackTooSmall, InvalidInput, UnknownName
 
 pytestmark = pytest.mark.interpreted
 

@@ -13,7 +13,7 @@ import pytest
 from keyhole import FTPL, Flips
 from keyhole.checks.attacks import check_calls_hold_the_lock
 from keyhole.contracts import Ranker, RankerKernel, rankers, states
-from keyhole.game.many import learn_many, rank_many
+from keyhole.game.batched import learn_many, rank_many
 
 pytestmark = pytest.mark.interpreted
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.base.errors import FeedbackTooSmall, InvalidInput
+from keyhole.base.files import write_arrays
 from keyhole.contracts import Feedback, Impression, Query
-from keyhole.errors import FeedbackTooSmall, InvalidInput
-from keyhole.files import write_arrays
+from keyhole.game.batched import learn_many, rank_many
 from keyhole.game.log import Log, replay
-from keyhole.game.many import learn_many, rank_many
 from keyhole.rankers import ranker
 
 pytestmark = pytest.mark.interpreted

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keyhole.game.many import learn_many, rank_many
+from keyhole.game.batched import learn_many, rank_many
 from keyhole.rankers import ranker
 
 pytestmark = pytest.mark.interpreted

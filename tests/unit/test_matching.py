@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.data import BanditLog
-from keyhole.errors import InvalidInput
 from keyhole.offline import evaluate, target_of, training_overlap
 from keyhole.offline.matching import view_of
 from keyhole.policies import (

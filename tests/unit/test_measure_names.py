@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keyhole import LinearMeasure, measure
-from keyhole.errors import InvalidInput, KeyholeError, UnknownName
+from keyhole.base.errors import InvalidInput, KeyholeError, UnknownName
 from keyhole.measures import MEASURES
 
 WITH_CUTOFF = [name for name, cls in MEASURES.items() if cls.takes_cutoff]

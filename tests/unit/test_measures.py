@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from keyhole import LinearMeasure, measure
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.contracts import Measure, measure_work
-from keyhole.errors import InvalidInput, UnknownName
 from keyhole.measures import MEASURES
 
 pytestmark = pytest.mark.interpreted

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.monitoring import InvalidCertificate, check_certificate, classify, classify_matrices
 from tests.unit.test_monitoring_classes import OWN
 

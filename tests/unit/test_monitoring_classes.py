@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from keyhole.errors import InvalidInput, LibraryMissing
+from keyhole.base.errors import InvalidInput, LibraryMissing
 from keyhole.measures import LinearMeasure, measure
 from keyhole.monitoring import RATES, Game, classify, classify_matrices, rule_for, solve_game
 from keyhole.monitoring.games import _shipped_losses

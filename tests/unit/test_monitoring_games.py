@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from keyhole import LinearMeasure
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.contracts import Measure
-from keyhole.errors import InvalidInput, UnknownName
 from keyhole.measures import DCG, MEASURES, NDCG, SumLoss, measure
 from keyhole.monitoring import Cells, Game, classify
 from keyhole.monitoring.cells import _round

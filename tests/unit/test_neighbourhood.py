@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from keyhole import Random, Recorded, Top, play
+from keyhole.base.errors import InvalidInput
 from keyhole.checks.non_learners import check_only_learners_pass
-from keyhole.errors import InvalidInput
 from keyhole.rankers import Fixed, NeighbourhoodWatch, SemiBandit
 from keyhole.rankers.fixed.neighbourhood import fill_moves, neighbours_of, settle
 

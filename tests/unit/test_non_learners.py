@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from keyhole import RTopK
+from keyhole.base.errors import UnknownName
 from keyhole.checks.non_learners import KINDS, NonLearner, check_only_learners_pass, non_learners
 from keyhole.contracts import Feedback
-from keyhole.errors import UnknownName
 
 pytestmark = pytest.mark.interpreted
 

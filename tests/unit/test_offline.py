@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.data import BanditLog, read_bandit
-from keyhole.errors import InvalidInput, UnknownName
 from keyhole.lab.inputs import data_folder
 from keyhole.offline import (
     BOUNDS,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from keyhole.errors import InvalidInput
-from keyhole.limits import VARIABLE
+from keyhole.base.errors import InvalidInput
+from keyhole.base.limits import VARIABLE
 from keyhole.offline import betting, bootstrap, clopper_pearson, empirical_bernstein, student_t
 
 

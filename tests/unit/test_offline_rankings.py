@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.contracts import Feedback, Query
-from keyhole.errors import InvalidInput
 from keyhole.game.log import Log
 from keyhole.measures import measure
 from keyhole.offline import item_position, top_set

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.data import BanditLog, from_open_bandit_pipeline, to_open_bandit_pipeline
 from keyhole.ecosystem.open_bandit import in_own_position
-from keyhole.errors import InvalidInput
 
 LOG = BanditLog.of([[0.5], [0.1]], [1, 0], [0, 1], [0.5, 0.25], n_actions=4, positions=[0, 2])
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.data import BanditLog
-from keyhole.data.bandit import seen
-from keyhole.data.bandit.seen import Overlap, RowRecorder, SeenRows, row_digests
-from keyhole.errors import InvalidInput
+from keyhole.data.bandit import row_digests as digests_of_rows
+from keyhole.data.bandit.row_digests import Overlap, RowRecorder, SeenRows, row_digests
 from keyhole.offline import Diagnostics, diagnose, evaluate, target_of, training_overlap
 from keyhole.offline.overlap import training_remarks
 
@@ -248,7 +248,7 @@ def test_digests_that_are_added_are_counted(monkeypatch):
     keys = row_digests(*table([1, 2, 3, 4, 5])).tolist()
     assert counts == dict(zip(keys, [2, 1, 2, 2, 1], strict=True))
     assert found.n_rows == 8
-    monkeypatch.setattr(seen, "_MOST", 3)
+    monkeypatch.setattr(digests_of_rows, "_MOST", 3)
     kept = SeenRows.of(*first).and_rows(*second)
     assert kept.digests.tolist() == sorted(keys)[:3]
     assert kept.limit == sorted(keys)[2]
@@ -264,7 +264,7 @@ def test_digests_that_are_added_are_counted(monkeypatch):
 
 
 def test_a_recorder_tells_of_what_it_was_given(monkeypatch):
-    monkeypatch.setattr(seen, "_PENDING", 3)
+    monkeypatch.setattr(digests_of_rows, "_PENDING", 3)
     recorder = RowRecorder(SeenRows.of(*table([1, 2])))
     contexts, actions, rewards = table([2, 3])
     recorder.add(contexts, actions, rewards)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.policies import (
     Always,
     EpsilonGreedy,

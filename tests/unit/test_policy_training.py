@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
-from keyhole.errors import InvalidInput, LibraryMissing, UnknownName
+from keyhole.base.errors import InvalidInput, LibraryMissing, UnknownName
 from keyhole.policies import Greedy, OnlineRankers, fit_classifiers, fit_forests, fit_rankers
 from keyhole.policies.aligning import calibration, f1_threshold
 from keyhole.policies.logistic import fit_logistic

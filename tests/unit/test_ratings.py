@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.data import read_ratings
-from keyhole.errors import InvalidInput, UnknownName
 
 
 @pytest.fixture

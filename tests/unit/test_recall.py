@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.checks.non_learners import check_only_learners_pass
 from keyhole.contracts import Query
-from keyhole.errors import InvalidInput
 from keyhole.game import play
 from keyhole.measures import measure
 from keyhole.rankers.lists import RandomLists, Recall

@@ -7,7 +7,7 @@ import pytest
 
 from keyhole import Keystone
 from keyhole.contracts import Feedback
-from keyhole.rankers.fixed.lifting import _value
+from keyhole.rankers.fixed.exploration_value import _value
 from tests.unit.references import discount
 from tests.unit.references_fixed import RUN, SEED, exponential, linear
 from tests.unit.references_keystone import Keystone as Reference

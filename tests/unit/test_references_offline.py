@@ -19,7 +19,7 @@ from keyhole.offline.estimators import (
     importance_weighted,
     self_normalised,
 )
-from keyhole.offline.gate import best_fixed_action
+from keyhole.offline.evaluation import best_fixed_action
 from keyhole.offline.rewards import predict_rewards
 from keyhole.offline.target import logged_target
 from keyhole.policies import Always

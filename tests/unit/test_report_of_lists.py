@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.game.log import Log
 from keyhole.offline import evaluate_lists, item_position, seen_items, top_set
 from keyhole.offline.lists import revealed

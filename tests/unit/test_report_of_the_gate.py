@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keyhole.data import BanditLog
-from keyhole.data.bandit.seen import SeenRows
+from keyhole.data.bandit.row_digests import SeenRows
 from keyhole.offline import best_fixed_action, bootstrap, evaluate, predict_rewards
 from keyhole.policies import Always
 from tests.unit import references_gate

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keyhole import Flips, Full, Log, RTopK, Top, play, replay
-from keyhole.errors import MAX_ROUND, FeedbackTooSmall, InvalidInput
+from keyhole.base.errors import MAX_ROUND, FeedbackTooSmall, InvalidInput
 
 pytestmark = pytest.mark.interpreted
 

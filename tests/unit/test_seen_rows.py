@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.data import BanditLog, read_bandit, write_bandit_csv, write_bandit_parquet
-from keyhole.data.bandit import seen
+from keyhole.data.bandit import row_digests as digests_of_rows
 from keyhole.data.bandit.campaign import Campaign
-from keyhole.data.bandit.seen import Overlap, RowRecorder, SeenRows, row_digests
-from keyhole.errors import InvalidInput
+from keyhole.data.bandit.row_digests import Overlap, RowRecorder, SeenRows, row_digests
 from keyhole.offline import evaluate, training_overlap
 from keyhole.policies import (
     Always,
@@ -176,7 +176,7 @@ def test_one_row_in_a_hundred_is_let_pass():
 
 
 def test_of_many_rows_a_part_is_kept_and_tells_as_much(monkeypatch, tmp_path):
-    monkeypatch.setattr(seen, "_MOST", 300)
+    monkeypatch.setattr(digests_of_rows, "_MOST", 300)
     known = SeenRows.of(*columns(LOG))
     assert len(known.digests) == 300
     assert known.n_rows == pytest.approx(len(LOG), rel=0.2)
@@ -188,7 +188,7 @@ def test_of_many_rows_a_part_is_kept_and_tells_as_much(monkeypatch, tmp_path):
 
 
 def test_a_stream_keeps_the_digests_of_all_its_rows(monkeypatch):
-    monkeypatch.setattr(seen, "_PENDING", 50)
+    monkeypatch.setattr(digests_of_rows, "_PENDING", 50)
     recorder = RowRecorder(SeenRows.nothing())
     for first in range(0, 300, 7):
         recorder.add(*(column[first : first + 7][: 300 - first] for column in columns(LOG)))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from keyhole import Random, Recorded, Top, play
+from keyhole.base.errors import InvalidInput
 from keyhole.bounds import precision
 from keyhole.checks.non_learners import check_only_learners_pass
-from keyhole.errors import InvalidInput
 from keyhole.rankers import Fixed, NeighbourhoodWatch, SemiBandit
 from keyhole.rankers.fixed.semibandit import choose_chances, rate_at
 

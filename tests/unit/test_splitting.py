@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.data import BanditLog, read_bandit, write_bandit_csv, write_bandit_parquet
-from keyhole.errors import InvalidInput
 
 
 def some_log(n_rows=40, **changes):

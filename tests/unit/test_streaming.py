@@ -7,10 +7,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput
 from keyhole.checks.base import same
 from keyhole.checks.rankers import play_by_hand
 from keyhole.data import iterate_letor, letor_columns, read_letor
-from keyhole.errors import InvalidInput
 from keyhole.game import play, replay
 from keyhole.game.stream import LetorStream
 from keyhole.rankers.lists import ContextualRTopK, Descent

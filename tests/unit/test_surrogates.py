@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.errors import InvalidInput, UnknownName
+from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.measures import measure
 from keyhole.surrogates import (
     SLAM,

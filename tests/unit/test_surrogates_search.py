@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.theory.constants import attained
 from keyhole.surrogates import SURROGATES, ListNet, RankSVM, SmoothDCG, surrogate
-from keyhole.theory.constants import attained
 
 OPTIONS = {
     "logistic": {"max_grade": 3},

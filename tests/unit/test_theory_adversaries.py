@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
+from bench.theory import search
+from bench.theory.leader import Leader
+from bench.theory.phases import Phases
+from bench.theory.sabotage import Sabotaged, SabotagedParams, _believe_the_opposite
+from bench.theory.search import changed, random_crowd, regret_per_round, worst_crowd
 from keyhole import play
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.rankers import Keystone
 from keyhole.rankers.fixed.safe import LEAD
-from keyhole.theory import search
-from keyhole.theory.leader import Leader
-from keyhole.theory.phases import Phases
-from keyhole.theory.sabotage import Sabotaged, SabotagedParams, _believe_the_opposite
-from keyhole.theory.search import changed, random_crowd, regret_per_round, worst_crowd
 from tests.unit.references import WORLD, units
 
 pytestmark = pytest.mark.interpreted

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from keyhole import Flips, Log, RTopK, Trace, play
-from keyhole.errors import CannotWrite, InvalidInput, LibraryMissing
-from keyhole.files import write_arrays
+from keyhole.base.errors import CannotWrite, InvalidInput, LibraryMissing
+from keyhole.base.files import write_arrays
 
 COLUMNS = [
     "run",

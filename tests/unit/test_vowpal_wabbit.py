@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput, KeyholeError
 from keyhole.data import BanditLog, read_vowpal_wabbit, write_vowpal_wabbit
 from keyhole.ecosystem.vowpal_wabbit import read_lists, write_lists
-from keyhole.errors import InvalidInput, KeyholeError
 
 LOG = BanditLog.of(
     [[0.1, 1.0, 0.0], [1 / 3, 0.0, 0.0], [-2.5, 0.0, 0.0]],

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of
 from keyhole.reveals import Noisy, Top
 from keyhole.worlds import Alternating, Independent, Queries, Rising, Shuffled, Takeover, Walking

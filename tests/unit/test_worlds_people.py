@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from keyhole.base.errors import InvalidInput, UnknownName
+from keyhole.base.files import write_arrays
 from keyhole.data import people_in_order, read_ratings
-from keyhole.errors import InvalidInput, UnknownName
-from keyhole.files import write_arrays
 from keyhole.lab.kinds.games import GameSpec, build_world
 from keyhole.worlds import Ratings, Recorded, Shuffled
 

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, InvalidInput
 from keyhole.contracts import RankerKernel, World
-from keyhole.errors import FloatArray, InvalidInput
 from keyhole.game.play import play
 from keyhole.kernels.compiled import assemble
 from keyhole.rankers import RANKERS, ContextualRanker

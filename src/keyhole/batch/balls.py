@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keyhole.errors import FloatArray, check_choice, check_number
+from keyhole.base.errors import FloatArray, check_choice, check_number
 
 
 @dataclass(frozen=True)

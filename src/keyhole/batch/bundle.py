@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray
 from keyhole.batch.balls import Ball, Simplex
 from keyhole.batch.descent import MOST_INNER, Minimum, Objective, descend
-from keyhole.errors import FloatArray
 
 _MOST_CUTS = 400
 _MOST_CHANGES = 1000

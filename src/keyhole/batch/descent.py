@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray
 from keyhole.batch.balls import Ball, Simplex
-from keyhole.errors import FloatArray
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 """Value and gradient at some weights."""

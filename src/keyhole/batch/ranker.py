@@ -9,6 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.display import Described, Description
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_choice, check_number
 from keyhole.batch.averaging import average_weights
 from keyhole.batch.risk import Risk
 from keyhole.batch.solvers import Ball, Minimum, minimise
@@ -21,8 +23,6 @@ from keyhole.batch.tables import (
 )
 from keyhole.bounds import generalisation
 from keyhole.bounds.scorers import largest_row_norm
-from keyhole.describing import Described, Description
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_choice, check_number
 from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists import Descent
 from keyhole.surrogates import SmoothDCG, Surrogate

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, InvalidInput
+from keyhole.base.errors import FloatArray, InvalidInput
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.vectors import chain, linear_scores
 from keyhole.surrogates import Surrogate

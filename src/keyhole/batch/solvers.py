@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, InvalidInput, check_integer, check_number
 from keyhole.batch.balls import Ball
 from keyhole.batch.bundle import bundle
 from keyhole.batch.descent import Minimum, Objective, descend, newton
-from keyhole.errors import FloatArray, InvalidInput, check_integer, check_number
 
 _FIRST = 500
 """Evaluations before Newton's steps are tried, and the number of weights more."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.errors import FloatArray, IntArray, InvalidInput
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput
 
 _MOST_NAMES = 5
 """Names that an error lists."""
@@ -25,7 +25,7 @@ def documents_of(X: ArrayLike) -> FloatArray:
     >>> documents_of([[1.0, float("nan")]])
     Traceback (most recent call last):
     ...
-    keyhole.errors.InvalidInput: `X` must be finite numbers, got NaN or inf in row 0.
+    keyhole.base.errors.InvalidInput: `X` must be finite numbers, got NaN or inf in row 0.
     """
     if hasattr(X, "toarray"):
         raise InvalidInput("`X` must be dense, got sparse data: X.toarray() makes it dense.")

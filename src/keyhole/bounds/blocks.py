@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, InvalidInput, check_integer, check_relevance
+from keyhole.base.errors import FloatArray, InvalidInput, check_integer, check_relevance
 
 
 def n_cells(n_items: int, k: int) -> int:

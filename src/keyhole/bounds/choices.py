@@ -7,7 +7,7 @@ Theorem 3.1, Corollary 3.2, Lemma 4.1 and section 4 of [Ai] with erratum R29.
 
 import math
 
-from keyhole.errors import check_integer
+from keyhole.base.errors import check_integer
 
 LOG_2 = math.log(2.0)
 

@@ -11,7 +11,7 @@ the loss; where a formula does, or where its logarithm makes no sense, B is retu
 
 import math
 
-from keyhole.errors import check_integer, check_number
+from keyhole.base.errors import check_integer, check_number
 
 _LEAST_ARGUMENT = math.e**2
 """Below it the squared logarithm of Corollary 39 falls faster than what it multiplies rises."""

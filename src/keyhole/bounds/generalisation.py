@@ -11,7 +11,7 @@ over the lists seen or with a confidence.
 
 import math
 
-from keyhole.errors import check_integer, check_number
+from keyhole.base.errors import check_integer, check_number
 
 
 def _reach(constant: float, radius: float, norm: float, n_queries: int) -> float:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from keyhole.errors import check_choice, check_integer, check_number
+from keyhole.base.errors import check_choice, check_integer, check_number
 
 
 class ListSize(NamedTuple):

@@ -5,9 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from keyhole.base.errors import (
+    InvalidInput,
+    check_choice,
+    check_integer,
+    check_number,
+    check_top_grade,
+)
 from keyhole.bounds import covering
 from keyhole.bounds import generalisation as risk
-from keyhole.errors import InvalidInput, check_choice, check_integer, check_number, check_top_grade
 from keyhole.surrogates import Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray
 from keyhole.bounds import ftpl
 from keyhole.contracts import Measure
-from keyhole.errors import FloatArray
 from keyhole.kernels.compiled import kernel
 from keyhole.measures import measure as named_measure
 

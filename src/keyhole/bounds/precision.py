@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, InvalidInput
 from keyhole.contracts import Measure
-from keyhole.errors import FloatArray, InvalidInput
 
 
 def n_counted(measure: Measure, n_items: int, name: str) -> int:

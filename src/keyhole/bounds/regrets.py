@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from keyhole.base.errors import check_integer
 from keyhole.bounds import blocks, ftpl, keystone
 from keyhole.contracts import Measure
-from keyhole.errors import check_integer
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, InvalidInput, check_integer
+from keyhole.base.errors import FloatArray, InvalidInput, check_integer
 
 
 def equivariant_dimension(n_items: int, n_features: int) -> int:

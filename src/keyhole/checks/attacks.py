@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.errors import KeyholeError
 from keyhole.checks.base import is_ranking, name_of, require, same
 from keyhole.contracts import Feedback, Impression, Query, Ranker, World
-from keyhole.errors import KeyholeError
 from keyhole.reveals import least_reveal
 
 _THREADS = 8

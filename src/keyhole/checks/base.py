@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import IntArray
+from keyhole.base.errors import IntArray
 
 SEED = 11
 

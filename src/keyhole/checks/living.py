@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import InvalidInput, NotObservable
+from keyhole.base.files import reading_arrays
 from keyhole.checks.base import name_of, require, same
 from keyhole.checks.rankers import one_round, play_by_hand
 from keyhole.contracts import Feedback, Impression, Ranker, World
-from keyhole.errors import InvalidInput, NotObservable
-from keyhole.files import reading_arrays
 from keyhole.rankers import FixedListRanker, load, ranker
 from keyhole.reveals import least_reveal
 

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, check_choice, check_number
 from keyhole.contracts import Query, Ranker, RankerKernel
-from keyhole.errors import FloatArray, check_choice, check_number
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import scalar
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray
 from keyhole.checks.base import SEED, name_of, require
-from keyhole.errors import FloatArray
 from keyhole.policies import Policy, load_policy, save_policy
 from keyhole.policies.tables import POLICIES
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import FeedbackTooSmall, IntArray, InvalidInput
 from keyhole.checks.base import SEED, a_relabelling, is_ranking, name_of, require, same
 from keyhole.contracts import Feedback, Impression, Ranker, Reveal, Seen, World
-from keyhole.errors import FeedbackTooSmall, IntArray, InvalidInput
 from keyhole.game.log import Log, replay
 from keyhole.game.play import play
 from keyhole.kernels.draw import RelabelledDraw

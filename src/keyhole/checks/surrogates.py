@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray
 from keyhole.checks.base import SEED, a_relabelling, require
-from keyhole.errors import FloatArray
 from keyhole.surrogates.base import Surrogate, surrogate_work
 
 _LONGEST = 7

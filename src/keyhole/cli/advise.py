@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from keyhole.cli.endings import one_sentence
+from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.terminal import Json, print_json, say
 from keyhole.lab.advice import advise, as_record
 

@@ -7,16 +7,16 @@ load than help does to read.
 import copy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 import keyhole
-from keyhole.cli.endings import MEANINGS, ExitCode, one_sentence
+from keyhole.base.errors import InvalidInput, LibraryMissing
+from keyhole.base.lazy import named
+from keyhole.cli.exit_codes import MEANINGS, ExitCode, one_sentence
 from keyhole.cli.terminal import say
-from keyhole.errors import InvalidInput, LibraryMissing
 
 _UsageError: Any = typer.BadParameter.__base__
 """What Typer raises where the options are wrong; it has no public name."""
@@ -124,9 +124,8 @@ class _Imported(Mapping[str, Any]):
 
 def _command(name: str, where: str) -> Any:
     """Return a command, or raise where a library that it is made of is missing."""
-    module, _, attribute = where.partition(":")
     try:
-        found = getattr(import_module(module), attribute)
+        found = named(where)
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("keyhole"):
             raise

@@ -9,13 +9,13 @@ import typer
 from typer.core import TyperCommand
 
 import keyhole
-from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.base.errors import InvalidInput
+from keyhole.base.files import check_folder, write_atomically
+from keyhole.cli.exit_codes import ExitCode, one_sentence
 from keyhole.cli.terminal import ERR, Json, print_json, progress_bar, say
-from keyhole.errors import InvalidInput
-from keyhole.figures.canvas import check_figures
-from keyhole.files import check_folder, write_atomically
 from keyhole.lab import atlas as maps
 from keyhole.lab.figures.atlas import save_atlas
+from keyhole.lab.figures.canvas import check_figures
 
 _LISTS = ("--items", "--grades", "--measures")
 

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 import keyhole
+from keyhole.base.errors import InvalidInput
 from keyhole.bounds.guarantees import Guarantee, Problem, guarantees, smallest
 from keyhole.bounds.regrets import RegretBound, largest_regret, regret_bounds
-from keyhole.cli.endings import one_sentence
+from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.terminal import Json, escape, print_json, say, show_table
-from keyhole.errors import InvalidInput
-from keyhole.registry import options_of
+from keyhole.contracts.registry import options_of
 from keyhole.surrogates import SURROGATES, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from keyhole.base.errors import InvalidInput, check_integer
 from keyhole.checks import (
     ATTACKS,
     KEEPING_CHECKS,
@@ -17,13 +18,12 @@ from keyhole.checks import (
     check_reveal,
     check_world,
 )
-from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.cli.exit_codes import ExitCode, one_sentence
 from keyhole.cli.terminal import OUT, Json, escape, parse_options, print_json
 from keyhole.contracts import Ranker, World
-from keyhole.errors import InvalidInput, check_integer
+from keyhole.contracts.registry import all_settings
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker
-from keyhole.registry import all_settings
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES
 from keyhole.worlds import WORLDS, Flips, Queries

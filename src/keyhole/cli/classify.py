@@ -11,11 +11,11 @@ import typer
 from rich.table import Table
 
 import keyhole
-from keyhole.cli.endings import VerdictIsNo, one_sentence
+from keyhole.base.errors import InvalidInput, shown
+from keyhole.base.files import check_file, write_atomically
+from keyhole.base.limits import size_in_words
+from keyhole.cli.exit_codes import VerdictIsNo, one_sentence
 from keyhole.cli.terminal import ERR, OUT, Json, escape, print_json, say, to_json
-from keyhole.errors import InvalidInput, shown
-from keyhole.files import check_file, write_atomically
-from keyhole.limits import size_in_words
 from keyhole.monitoring import (
     RATES,
     Classification,

@@ -5,9 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
+from keyhole.base.errors import InvalidInput, check_number, shown
+from keyhole.base.files import write_atomically
 from keyhole.cli import csv_options
 from keyhole.cli.csv_options import Grades, Ids, Missing, Threshold
-from keyhole.cli.endings import one_sentence
+from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.learn import Groups, KeepEmpty, LabelNoise, PermuteAt, Raw, Shuffle, round_of
 from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
@@ -22,10 +24,6 @@ from keyhole.cli.terminal import (
     show_table,
     to_json,
 )
-from keyhole.errors import InvalidInput, check_number, shown
-from keyhole.figures.canvas import check_figures
-from keyhole.figures.looks import reveal_name, source_name
-from keyhole.files import write_atomically
 from keyhole.lab.compare import (
     Comparison,
     Contest,
@@ -34,7 +32,9 @@ from keyhole.lab.compare import (
     contest_of_lists,
     play_contest,
 )
+from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.figures.comparison import save_comparison
+from keyhole.lab.figures.styles import reveal_name, source_name
 from keyhole.lab.kinds.games import GameSpec, has_lists_that_change
 from keyhole.lab.kinds.lists import ListSpec
 from keyhole.lab.results import curves_csv

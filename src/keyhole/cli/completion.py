@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from keyhole.cli.endings import one_sentence
+from keyhole.base.errors import check_choice
+from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.rank import FORMATS
 from keyhole.data.ratings import MISSING_RULES
-from keyhole.errors import check_choice
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES
 from keyhole.rankers import RANKERS, SUBROUTINES, ContextualRanker, FixedListRanker

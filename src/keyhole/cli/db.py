@@ -7,10 +7,10 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keyhole.cli.endings import ExitCode, VerdictIsNo, one_sentence
+from keyhole.base.errors import LibraryMissing, check_choice
+from keyhole.base.files import check_file, shortened, writing_atomically
+from keyhole.cli.exit_codes import ExitCode, VerdictIsNo, one_sentence
 from keyhole.cli.terminal import OUT, Json, escape, print_json, progress_bar, say
-from keyhole.errors import LibraryMissing, check_choice
-from keyhole.files import check_file, shortened, writing_atomically
 
 if TYPE_CHECKING:
     from keyhole.service.store.base import Store
@@ -71,7 +71,7 @@ def backup_command(
         keyhole db backup service.db monday.db
     """
     with _service():
-        from keyhole.service.store.copying import copy_log
+        from keyhole.service.store.backup import copy_log
 
         copy_log(file, to, lambda copy: _must_be_whole(copy, file, replay=False))
         say(f"{shortened(to)} holds the log of {shortened(file)} as it was just now.")
@@ -87,7 +87,7 @@ def restore_command(
     keyhole db restore monday.db service.db
     """
     with _service():
-        from keyhole.service.store.copying import copy_log
+        from keyhole.service.store.backup import copy_log
 
         copy_log(backup, file, lambda copy: _must_be_whole(copy, backup, replay=True))
         say(f"{shortened(file)} is the log that {shortened(backup)} holds.")
@@ -134,7 +134,7 @@ def _checked(file: Path, *, quiet: bool, replay: bool = True) -> dict[str, Any]:
     """Return what a check of a log finds, as plain data."""
     from keyhole.service.errors import StoreDamaged
     from keyhole.service.replay import check
-    from keyhole.service.store.checking import check_log, n_events
+    from keyhole.service.store.integrity import check_log, n_events
 
     result: dict[str, Any] = {"file": str(file), "problems": [], "rankers": []}
     try:
@@ -189,7 +189,7 @@ def _show(result: dict[str, Any]) -> None:
 
 
 def _write_ndjson(store: "Store", ranker: str, after: int, target: IO[bytes]) -> int:
-    from keyhole.service.recovering import outcome_in
+    from keyhole.service.recovery import outcome_in
     from keyhole.service.store.export import event_records, write_ndjson
 
     outcome = outcome_in(store, ranker)
@@ -197,7 +197,7 @@ def _write_ndjson(store: "Store", ranker: str, after: int, target: IO[bytes]) ->
 
 
 def _write_parquet(store: "Store", ranker: str, after: int, target: IO[bytes]) -> int:
-    from keyhole.service.recovering import outcome_in
+    from keyhole.service.recovery import outcome_in
     from keyhole.service.store.export import impressions, write_parquet
 
     outcome = outcome_in(store, ranker)

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import keyhole
-from keyhole.cli.crowds import Crowd, Visits
-from keyhole.errors import KeyholeError
+from keyhole.base.errors import KeyholeError
+from keyhole.cli.simulated_users import Crowd, Visits
 from keyhole.worlds import Independent
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from typing import Any
 
 import typer
 
-from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.base.threads import n_cores
+from keyhole.base.version import __version__
+from keyhole.cli.exit_codes import ExitCode, one_sentence
 from keyhole.cli.terminal import ERR, Json, print_json, say
 from keyhole.lab.inputs import data_folder
-from keyhole.threads import n_cores
-from keyhole.version import __version__
 
 _CORE = ("numpy", "numba", "llvmlite")
 _NOT_FOR_USERS = ("all", "dev")

@@ -6,7 +6,9 @@ from typing import Annotated, Any
 import typer
 
 import keyhole
-from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.base.errors import InvalidInput, check_integer, check_seed, shown
+from keyhole.base.files import write_atomically
+from keyhole.cli.exit_codes import ExitCode, one_sentence
 from keyhole.cli.ranked_logs import RANKERS_LOG, evaluate_ranked_log
 from keyhole.cli.terminal import (
     ERR,
@@ -20,20 +22,18 @@ from keyhole.cli.terminal import (
     to_json,
 )
 from keyhole.data import read_bandit
-from keyhole.errors import InvalidInput, check_integer, check_seed, shown
-from keyhole.figures.canvas import check_figures
-from keyhole.files import write_atomically
+from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.figures.values import save_values
 from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND
 from keyhole.offline.estimators import DECISIVE
-from keyhole.offline.gate import NAMED, Evaluation, Line, evaluate, told
+from keyhole.offline.evaluation import NAMED, Evaluation, Line, evaluate, told
 from keyhole.policies import load_policy
 
 _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
     for name in ("confidence", "bound", "rewards", "floor", "clip", "allow_training_rows")
 }
-"""Parameters of :func:`~keyhole.offline.gate.evaluate` that are options."""
+"""Parameters of :func:`~keyhole.offline.evaluation.evaluate` that are options."""
 _IN_THE_LIMIT = "student-t"
 """The bound whose intervals are shown beside those of the one that decides."""
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keyhole.cli.endings import one_sentence
+from keyhole.base.errors import InvalidInput, LibraryMissing, shown
+from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.terminal import Json, escape, print_json, say, show_table
-from keyhole.errors import InvalidInput, LibraryMissing, shown
 
 if TYPE_CHECKING:
     from keyhole.service.events import Key

@@ -5,8 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from keyhole.cli.endings import one_sentence
-from keyhole.cli.learnt import Learnt, print_results, record_of, say_where, write_results
+from keyhole.base.errors import InvalidInput, check_integer, check_number, check_seed
+from keyhole.base.files import check_file
+from keyhole.cli.exit_codes import one_sentence
+from keyhole.cli.learn_report import Learnt, print_results, record_of, say_where, write_results
 from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
     Json,
@@ -17,11 +19,10 @@ from keyhole.cli.terminal import (
     short_name,
 )
 from keyhole.contracts import Measure
+from keyhole.contracts.registry import options_of
 from keyhole.data import QuerySet, letor_columns, read_letor
-from keyhole.errors import InvalidInput, check_integer, check_number, check_seed
-from keyhole.figures.canvas import check_figures
-from keyhole.files import check_file
 from keyhole.game import LetorStream, play
+from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.heldout import held_out_scores, read_held_out
 from keyhole.lab.kinds.lists import (
     feedback_of,
@@ -31,7 +32,6 @@ from keyhole.lab.kinds.lists import (
 )
 from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists.models import model_arrays, save_model
-from keyhole.registry import options_of
 from keyhole.reveals import Top, least_reveal
 from keyhole.worlds.queries import Queries
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from rich.table import Table
 
-from keyhole.cli.endings import one_sentence
+from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.terminal import OUT, Json, escape, print_json
+from keyhole.contracts.registry import Table as NamedRows
+from keyhole.contracts.registry import options_of
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import RANKERS, SUBROUTINES, ContextualRanker, FixedListRanker
-from keyhole.registry import Table as NamedRows
-from keyhole.registry import options_of
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES
 from keyhole.worlds import WORLDS

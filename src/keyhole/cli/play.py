@@ -6,9 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from keyhole.base.errors import InvalidInput
+from keyhole.base.files import write_atomically
 from keyhole.cli import csv_options
 from keyhole.cli.csv_options import Grades, Ids, Missing, Threshold
-from keyhole.cli.endings import one_sentence
+from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
     Json,
@@ -23,11 +25,9 @@ from keyhole.cli.terminal import (
     show_table,
     to_json,
 )
-from keyhole.errors import InvalidInput
-from keyhole.figures.canvas import check_figures
-from keyhole.figures.panels import Panel
-from keyhole.figures.sheets import save_figure
-from keyhole.files import write_atomically
+from keyhole.lab.figures.canvas import check_figures
+from keyhole.lab.figures.layout import save_figure
+from keyhole.lab.figures.panels import Panel
 from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game, summary
 from keyhole.lab.results import REGRET, Curve, curves_csv
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
-from keyhole.cli.endings import one_sentence
+from keyhole.base.errors import FloatArray, InvalidInput, check_choice, shown
+from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.learn import Groups
 from keyhole.cli.terminal import Json, print_json
 from keyhole.data import QuerySet, read_letor
 from keyhole.data.letor.documents import document_ids
-from keyhole.errors import FloatArray, InvalidInput, check_choice, shown
 from keyhole.kernels.sorting import sort_descending, sort_work
 from keyhole.lab.kinds.lists import how_to_read
 from keyhole.rankers.lists.models import Model, load_model

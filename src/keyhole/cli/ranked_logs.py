@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import InvalidInput, shown
+from keyhole.base.errors import InvalidInput, shown
 from keyhole.game.log import Log
 from keyhole.kernels.sorting import sort_descending, sort_work
-from keyhole.offline.gate import Evaluation
+from keyhole.offline.evaluation import Evaluation
 from keyhole.offline.lists import LOGGED, Rankings, evaluate_lists
 from keyhole.rankers.lists.models import load_model
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.cli.exit_codes import ExitCode, one_sentence
 from keyhole.cli.terminal import Json, print_json, progress_bar, say, show_table
 from keyhole.lab.figures.groups import table_of
 from keyhole.lab.run import reproduce

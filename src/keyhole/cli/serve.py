@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from keyhole.cli.endings import one_sentence
+from keyhole.base.errors import LibraryMissing
+from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.terminal import say
-from keyhole.errors import LibraryMissing
 
 _STOPPED = "Stopped; all that was acknowledged is on the disk."
 
@@ -55,13 +55,13 @@ def serve_command(
 def _serve(flags: Mapping[str, object], config: Path | None, *, create: bool, demo: bool) -> None:
     """Serve until a signal comes; whatever can be wrong is said before that."""
     try:
+        from keyhole.service.compilation import Preparer
         from keyhole.service.http.app import build_later
         from keyhole.service.http.server import Server, address_of, bound_socket
-        from keyhole.service.logs import configure_logs
-        from keyhole.service.preparing import Preparer
         from keyhole.service.settings import load_settings
-        from keyhole.service.starting import check_lock, opener
+        from keyhole.service.startup import check_lock, opener
         from keyhole.service.store import open_store
+        from keyhole.service.structured_logs import configure_logs
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("keyhole"):
             raise

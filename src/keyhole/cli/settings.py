@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from keyhole.base.errors import InvalidInput, check_choice, shown
+from keyhole.base.files import shortened
 from keyhole.data.packed import decoded, read_unpacked
-from keyhole.errors import InvalidInput, check_choice, shown
-from keyhole.files import shortened
 
 _UsageError: Any = typer.BadParameter.__base__
 """What Typer raises where a value is wrong; it has no public name."""

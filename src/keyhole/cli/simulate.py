@@ -10,18 +10,18 @@ import typer
 from rich.progress import Progress, TextColumn
 
 import keyhole
+from keyhole.base.errors import check_integer, check_number, check_seed
 from keyhole.cli import csv_options
-from keyhole.cli.crowds import (
+from keyhole.cli.csv_options import Grades, Ids, Missing, Threshold
+from keyhole.cli.exit_codes import ExitCode, one_sentence
+from keyhole.cli.simulated_users import (
     Crowd,
     Seen,
     Visits,
     find_or_create,
     judge,
 )
-from keyhole.cli.csv_options import Grades, Ids, Missing, Threshold
-from keyhole.cli.endings import ExitCode, one_sentence
 from keyhole.cli.terminal import ERR, Json, escape, parse_options, print_json, say, show_table
-from keyhole.errors import check_integer, check_number, check_seed
 from keyhole.lab.kinds.games import GameSpec, build_world
 
 if TYPE_CHECKING:

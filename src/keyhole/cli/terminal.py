@@ -22,9 +22,9 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from keyhole.cli.streams import can_hold
-from keyhole.errors import InvalidInput, check_choice, shown
-from keyhole.files import check_folder, plain
+from keyhole.base.errors import InvalidInput, check_choice, shown
+from keyhole.base.files import check_folder, plain
+from keyhole.cli.standard_streams import can_hold
 
 OUT = Console()
 ERR = Console(stderr=True)

@@ -7,8 +7,11 @@ from typing import Annotated, Any
 import typer
 
 import keyhole
-from keyhole.cli.endings import one_sentence
+from keyhole.base.display import some_of
+from keyhole.base.errors import InvalidInput, check_choice, check_integer, check_number, check_seed
+from keyhole.base.files import check_file
 from keyhole.cli.evaluate import show_intervals, show_verdict
+from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.terminal import (
     Json,
     output_folder,
@@ -20,10 +23,7 @@ from keyhole.cli.terminal import (
 )
 from keyhole.data import BanditLog, read_bandit, write_bandit_csv, write_bandit_parquet
 from keyhole.data.bandit.splitting import SPLITS
-from keyhole.describing import some_of
-from keyhole.errors import InvalidInput, check_choice, check_integer, check_number, check_seed
-from keyhole.files import check_file
-from keyhole.offline.gate import NAMED, Evaluation, evaluate
+from keyhole.offline.evaluation import NAMED, Evaluation, evaluate
 from keyhole.policies import MODELS, POLICIES, Trained, save_policy, train_policy
 from keyhole.policies.base import ScorePolicy
 from keyhole.policies.choosing import n_fits

@@ -12,14 +12,14 @@ from typing import Annotated, Any
 
 import typer
 
-from keyhole.cli.endings import ExitCode, one_sentence
+from keyhole.base.errors import InvalidInput, check_integer
+from keyhole.base.threads import n_cores
+from keyhole.cli.exit_codes import ExitCode, one_sentence
 from keyhole.cli.terminal import ERR, Json, print_json, progress_bar, say
-from keyhole.errors import InvalidInput, check_integer
 from keyhole.kernels.code_cache import code_folder
 from keyhole.kernels.shipped import baseline_of_this_machine
 from keyhole.lab.warming import Case, cases, first_accepted
 from keyhole.rankers import RANKERS, FixedListRanker
-from keyhole.threads import n_cores
 
 _CASES_OF_A_PROCESS = 12
 """Memory of a process grows with the code it has loaded."""
@@ -95,7 +95,7 @@ def _all_cases(names: list[str]) -> list[Case]:
     """Return the cases of the library, and what the service calls of each ranker."""
     found = cases(names)
     with suppress(ModuleNotFoundError):  # the packages of the service are an extra
-        from keyhole.service.warming import warm_up  # noqa: F401, PLC0415
+        from keyhole.service.warm_up import warm_up  # noqa: F401, PLC0415
 
         found += [(f"{name}, in the service", partial(_serve, name)) for name in names or RANKERS]
     return found
@@ -104,8 +104,8 @@ def _all_cases(names: list[str]) -> list[Case]:
 def _serve(name: str) -> None:
     """Call what the service calls of a ranker."""
     from keyhole.service.commands import RankerRequest  # noqa: PLC0415
-    from keyhole.service.specs import config_of  # noqa: PLC0415
-    from keyhole.service.warming import warm_up  # noqa: PLC0415
+    from keyhole.service.configuration import config_of  # noqa: PLC0415
+    from keyhole.service.warm_up import warm_up  # noqa: PLC0415
 
     is_fixed = issubclass(RANKERS[name], FixedListRanker)
     items = ["a", "b", "c", "d"]

@@ -4,7 +4,7 @@
 part of the service is imported.
 """
 
-from keyhole.errors import LibraryMissing
+from keyhole.base.errors import LibraryMissing
 
 try:
     from keyhole.client.clients import AsyncClient, Client

@@ -9,10 +9,10 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
+from keyhole.base.errors import InvalidInput, check_number, shown
+from keyhole.base.version import __version__
 from keyhole.client.core import Core
-from keyhole.client.talk import Answer, Call, NoAnswer, Pause, Talk
-from keyhole.errors import InvalidInput, check_number, shown
-from keyhole.version import __version__
+from keyhole.client.retries import Answer, Call, NoAnswer, Pause, Talk
 
 P = ParamSpec("P")
 T = TypeVar("T")

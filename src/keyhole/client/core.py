@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 from numpy.typing import ArrayLike
 
+from keyhole.base.errors import InvalidInput, check_integer, check_number
 from keyhole.client.errors import ServiceAway, ServiceError
 from keyhole.client.replies import (
     Evaluation,
@@ -30,8 +31,7 @@ from keyhole.client.requests import (
     path_of,
     rank_fields,
 )
-from keyhole.client.talk import Answer, Call, Pause, Talk, ask, error_from, read
-from keyhole.errors import InvalidInput, check_integer, check_number
+from keyhole.client.retries import Answer, Call, Pause, Talk, ask, error_from, read
 
 MOST_REQUESTS = 256
 """Lists that the service shows at once."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keyhole.errors import InvalidInput, KeyholeError
+from keyhole.base.errors import InvalidInput, KeyholeError
 
 
 class ServiceError(KeyholeError):

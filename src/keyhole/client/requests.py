@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.errors import InvalidInput, check_array, shown
 from keyhole.client.replies import Ranking, RankItem
-from keyhole.errors import InvalidInput, check_array, shown
 
 Status = Literal["observed", "none", "not_shown"]
 Relevance = float | Sequence[float]

@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.describing import Described, Description, some_of
-from keyhole.errors import (
+from keyhole.base.display import Described, Description, some_of
+from keyhole.base.errors import (
     FloatArray,
     IntArray,
     InvalidInput,
@@ -39,7 +39,7 @@ class Query(Described):
     >>> Query(2, [[0.5, 1.0], [np.inf, 0.0]])
     Traceback (most recent call last):
     ...
-    keyhole.errors.InvalidInput: `features` of a query must be finite, got inf in row 1.
+    keyhole.base.errors.InvalidInput: `features` of a query must be finite, got inf in row 1.
     """
 
     n_items: int

@@ -7,8 +7,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.describing import Description
-from keyhole.errors import (
+from keyhole.base.display import Description
+from keyhole.base.errors import (
     FloatArray,
     IntArray,
     InvalidInput,
@@ -18,9 +18,9 @@ from keyhole.errors import (
     check_relevance,
     shown,
 )
+from keyhole.contracts.registry import Configured
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.sorting import SortWork, sort_work
-from keyhole.registry import Configured
 
 
 class MeasureKernel(NamedTuple):

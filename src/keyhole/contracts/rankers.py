@@ -11,6 +11,19 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from keyhole.base.display import Description, some_of
+from keyhole.base.errors import (
+    FeedbackTooSmall,
+    FloatArray,
+    IntArray,
+    InvalidInput,
+    check_integer,
+    check_round,
+    check_seed,
+    shown,
+)
+from keyhole.base.files import write_arrays
+from keyhole.base.limits import check_length
 from keyhole.contracts.lists import (
     Feedback,
     Impression,
@@ -21,6 +34,7 @@ from keyhole.contracts.lists import (
     shown_in,
     values_by_position,
 )
+from keyhole.contracts.registry import Configured
 from keyhole.contracts.states import (
     are_finite,
     check_arrays,
@@ -28,22 +42,8 @@ from keyhole.contracts.states import (
     in_few_pieces,
     state_arrays,
 )
-from keyhole.describing import Description, some_of
-from keyhole.errors import (
-    FeedbackTooSmall,
-    FloatArray,
-    IntArray,
-    InvalidInput,
-    check_integer,
-    check_round,
-    check_seed,
-    shown,
-)
-from keyhole.files import write_arrays
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
-from keyhole.limits import check_length
-from keyhole.registry import Configured
 
 
 @kernel

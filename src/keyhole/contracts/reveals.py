@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.contracts.lists import Feedback
-from keyhole.errors import (
+from keyhole.base.errors import (
     check_ranking,
     check_relevance,
     check_round,
     check_seed,
 )
+from keyhole.contracts.lists import Feedback
+from keyhole.contracts.registry import Configured
 from keyhole.kernels.draw import REVEAL_STREAM, Draw, stream_of
-from keyhole.registry import Configured
 
 
 class RevealKernel(NamedTuple):

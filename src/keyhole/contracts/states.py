@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import MAX_ROUND, InvalidInput, as_array, check_round
+from keyhole.base.errors import MAX_ROUND, InvalidInput, as_array, check_round
 from keyhole.kernels.checking import all_finite
 
 S = TypeVar("S", bound=Any)

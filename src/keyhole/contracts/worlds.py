@@ -6,17 +6,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from keyhole.contracts.lists import Query, no_features
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     IntArray,
     check_integer,
     check_round,
     check_seed,
 )
+from keyhole.contracts.lists import Query, no_features
+from keyhole.contracts.registry import Configured
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of
-from keyhole.registry import Configured
 
 
 @kernel

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from keyhole.errors import InvalidInput
-from keyhole.files import open_input, read_input, shortened
-from keyhole.limits import check_memory, inflation_limit, memory_limit
+from keyhole.base.errors import InvalidInput
+from keyhole.base.files import open_input, read_input, shortened
+from keyhole.base.limits import check_memory, inflation_limit, memory_limit
 
 MARK = b"\xef\xbb\xbf"
 """What some programs write before UTF-8 text."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keyhole.errors import FloatArray, IntArray, check_choice
+from keyhole.base.errors import FloatArray, IntArray, check_choice
 
 PEOPLE_ORDERS = ("drawn", "shuffled", "file", "drift", "mean")
 """Drawn again and again; each once, in an order of chance; as in the file; sorted."""

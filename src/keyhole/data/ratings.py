@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keyhole.data.ratings_csv import LARGEST_RATING, Layout, check_no_ids, read_fields
-from keyhole.describing import Described, Description, some_of
-from keyhole.errors import (
+from keyhole.base.display import Described, Description, some_of
+from keyhole.base.errors import (
     FloatArray,
     InvalidInput,
     check_array,
@@ -18,7 +17,8 @@ from keyhole.errors import (
     check_number,
     shown,
 )
-from keyhole.files import reading_arrays, shortened
+from keyhole.base.files import reading_arrays, shortened
+from keyhole.data.ratings_csv import LARGEST_RATING, Layout, check_no_ids, read_fields
 
 MISSING_RULES = ("error", "drop")
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from keyhole.base.errors import InvalidInput, check_choice, shown
 from keyhole.data.packed import decoded, read_unpacked
-from keyhole.errors import InvalidInput, check_choice, shown
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 _MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none")

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, InvalidInput, check_seed
 from keyhole.contracts import Impression, Ranker
+from keyhole.contracts.registry import registered_name
 from keyhole.data import BanditLog
-from keyhole.errors import FloatArray, InvalidInput, check_seed
 from keyhole.policies import Policy
-from keyhole.registry import registered_name
 
 _PLACE = "position"
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import InvalidInput, shown
-from keyhole.files import plain
+from keyhole.base.errors import InvalidInput, shown
+from keyhole.base.files import plain
+from keyhole.contracts.registry import Configured
 from keyhole.game import Trace
 from keyhole.game.trace import mean_and_error
 from keyhole.offline import Evaluation
-from keyhole.registry import Configured
 
 _AT_ONCE = 1000
 """Metrics that MLflow takes in one call."""

@@ -7,8 +7,8 @@ Logs go both ways in :mod:`keyhole.data`: ``to_open_bandit_pipeline`` and
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.errors import FloatArray, InvalidInput
 from keyhole.data import BanditLog
-from keyhole.errors import FloatArray, InvalidInput
 from keyhole.offline.target import HasProbabilities, target_of
 
 

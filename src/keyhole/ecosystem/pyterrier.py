@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, InvalidInput
 from keyhole.contracts import Query, Ranker
 from keyhole.data import QuerySet
-from keyhole.errors import FloatArray, InvalidInput
 
 _NEEDED = ("qid", "docno", "features")
 

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.contracts import Measure, MeasureParams, World, measure_work
-from keyhole.errors import (
+from keyhole.base.errors import (
     MAX_ROUND,
     FloatArray,
     IntArray,
@@ -23,6 +22,7 @@ from keyhole.errors import (
     check_integer,
     check_seed,
 )
+from keyhole.contracts import Measure, MeasureParams, World, measure_work
 from keyhole.kernels.compiled import assemble, kernel, rare_kernel
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work

@@ -6,6 +6,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from keyhole.base.display import Description, description_of
+from keyhole.base.errors import (
+    FeedbackTooSmall,
+    FloatArray,
+    IntArray,
+    InvalidInput,
+    check_integer,
+    shown,
+)
+from keyhole.base.files import reading_arrays, write_arrays
 from keyhole.contracts import (
     Feedback,
     Impression,
@@ -19,16 +29,6 @@ from keyhole.contracts import (
     shown_in,
     values_by_position,
 )
-from keyhole.describing import Description, description_of
-from keyhole.errors import (
-    FeedbackTooSmall,
-    FloatArray,
-    IntArray,
-    InvalidInput,
-    check_integer,
-    shown,
-)
-from keyhole.files import reading_arrays, write_arrays
 from keyhole.game.log_checks import check_log
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of

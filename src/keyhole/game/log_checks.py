@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import (
+from keyhole.base.errors import (
     MAX_ROUND,
     InvalidInput,
     as_array,

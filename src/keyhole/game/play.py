@@ -12,16 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.contracts import (
-    Measure,
-    Ranker,
-    Reveal,
-    World,
-    are_finite,
-    measure_work,
-    state_arrays,
-)
-from keyhole.errors import (
+from keyhole.base.errors import (
     MAX_ROUND,
     FeedbackTooSmall,
     FloatArray,
@@ -32,6 +23,17 @@ from keyhole.errors import (
     check_seed,
     shown,
 )
+from keyhole.base.limits import check_memory
+from keyhole.base.threads import n_cores, play_runs
+from keyhole.contracts import (
+    Measure,
+    Ranker,
+    Reveal,
+    World,
+    are_finite,
+    measure_work,
+    state_arrays,
+)
 from keyhole.game.comparators import Comparator, Sums, comparator_for, new_sums
 from keyhole.game.log import Log
 from keyhole.game.loop import Board, loop_of
@@ -39,10 +41,8 @@ from keyhole.game.run_end import RunEnd
 from keyhole.game.trace import Trace
 from keyhole.game.trace_files import COMPARATORS
 from keyhole.kernels.native import NativeCode
-from keyhole.limits import check_memory
 from keyhole.measures import measure as named_measure
 from keyhole.reveals import least_reveal
-from keyhole.threads import n_cores, play_runs
 
 _BYTES_PER_RUN = 2000
 """What a run takes besides its state, curve and log."""

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from keyhole.errors import FloatArray
+from keyhole.base.errors import FloatArray
 from keyhole.game.log import Log
 
 

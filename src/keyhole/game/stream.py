@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput
 from keyhole.contracts import Query, World, WorldKernel
 from keyhole.data import BLOCK_BYTES, QuerySet, iterate_letor, letor_columns
 from keyhole.data.letor.files import Paths
-from keyhole.errors import FloatArray, IntArray, InvalidInput
 from keyhole.worlds.queries import Queries, largest_norm
 
 

@@ -1,6 +1,5 @@
 """What a game leaves behind: curves of score and regret."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,18 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.display import Described, Description
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput, LibraryMissing, check_integer
+from keyhole.base.lazy import named
 from keyhole.contracts import Ranker
-from keyhole.describing import Described, Description
-from keyhole.errors import FloatArray, IntArray, InvalidInput, LibraryMissing, check_integer
-from keyhole.figures.looks import ranker_name
-from keyhole.figures.panels import REGRET, Points, score_axes
-from keyhole.figures.plots import CurveDrawing, plot
 from keyhole.game.log import Log
 from keyhole.game.run_end import RunEnd
 from keyhole.game.trace_files import columns, read_trace, write_table, write_trace
 from keyhole.rankers import of_state
 
 _FITTED_FROM = 0.1
+_PLOT = "keyhole.lab.figures.plots:plot"
 
 
 class RunMean(NamedTuple):
@@ -257,24 +255,15 @@ class Trace(Described):
     ) -> Any:
         """Draw regret per round, or the score where regret is not known, and return the axes.
 
-        ``keyhole.plot(a, b)`` draws several; see :func:`~keyhole.figures.plots.plot` for the
+        ``keyhole.plot(a, b)`` draws several; see :func:`~keyhole.lab.figures.plots.plot` for the
         parameters. Bands are two standard errors over the runs.
         """
         labels = None if label is None else [label]
-        return plot(self, ax=ax, labels=labels, log_x=log_x, log_y=log_y)
+        return named(_PLOT)(self, ax=ax, labels=labels, log_x=log_x, log_y=log_y)
 
-    def drawing(self, label: str | None = None) -> CurveDrawing:
+    def drawing(self, label: str | None = None) -> Any:
         """Return the curves that :meth:`plot` draws, labelled by the ranker if nobody says how."""
-        spec: dict[str, Any] = json.loads(str(self.states[0]["spec"]))
-        shown = ranker_name(spec["name"], spec.get("k")) if label is None else label
-
-        def points(values: FloatArray) -> Points:
-            return Points(shown, self.rounds, mean_and_error(values / self.rounds), spec["name"])
-
-        curves = {score_axes(self.is_loss): points(self.scores)}
-        if not np.isnan(self.regret).any():
-            curves = {REGRET: points(self.regret), **curves}
-        return CurveDrawing(curves, self.measure)
+        return named("keyhole.lab.figures.drawings:of_trace")(self, label)
 
     def slope(self) -> Slope:
         """Return the log-log slope of regret; see :func:`log_log_slope`."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     IntArray,
     InvalidInput,
@@ -18,7 +18,7 @@ from keyhole.errors import (
     check_flag,
     check_number,
 )
-from keyhole.files import reading_arrays, write_arrays, writing_atomically
+from keyhole.base.files import reading_arrays, write_arrays, writing_atomically
 from keyhole.game.comparators import new_sums
 from keyhole.game.log import Log
 from keyhole.game.log_checks import check_log

@@ -39,7 +39,7 @@ from numba.core import config as numba_config
 from numba.core.bytecode import FunctionIdentity
 from numba.core.serialize import dumps
 
-from keyhole.files import warn, write_atomically
+from keyhole.base.files import warn, write_atomically
 from keyhole.kernels.shipped import has_shipped, read_shipped
 
 try:

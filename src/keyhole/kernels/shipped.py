@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import llvmlite.binding as llvm
 from numba.core import config as numba_config
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 
 config: Any = numba_config  # its settings are set when it is imported
 

@@ -9,20 +9,20 @@ from functools import partial
 from typing import Any
 
 import keyhole
-from keyhole.bounds import blocks, ftpl, keystone
-from keyhole.contracts import Measure
-from keyhole.errors import (
+from keyhole.base.errors import (
     MAX_ROUND,
     FeedbackTooSmall,
     InvalidInput,
     KeyholeError,
     check_integer,
 )
-from keyhole.files import plain
+from keyhole.base.files import plain
+from keyhole.bounds import blocks, ftpl, keystone
+from keyhole.contracts import Measure
+from keyhole.contracts.registry import options_of
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import Classification, classify
 from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
-from keyhole.registry import options_of
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
-from keyhole.errors import InvalidInput
-from keyhole.lab.store import Store
+from keyhole.base.errors import InvalidInput
+from keyhole.base.threads import n_cores
+from keyhole.lab.result_store import Store
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import RATES, Game, rule_for, solve_game
 from keyhole.monitoring.games import check_ranking_game, is_enumerable
 from keyhole.monitoring.hopeless import best_witness
-from keyhole.threads import n_cores
 
 MEASURES = (
     "SumLoss", "PairwiseLoss", "InversionLoss", "DCG", "DCG@2", "Precision@1", "Precision@2",

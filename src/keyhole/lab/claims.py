@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import FeedbackTooSmall, InvalidInput, NotObservable, check_choice
+from keyhole.base.errors import FeedbackTooSmall, InvalidInput, NotObservable, check_choice
 from keyhole.game.trace import RunMean, Slope, log_log_slope
 from keyhole.lab.kinds.games import GameSpec, build, play_game
 from keyhole.lab.results import Curve

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 import keyhole
+from keyhole.base.errors import FloatArray, InvalidInput, KeyholeError, check_integer, check_seed
+from keyhole.base.files import plain
 from keyhole.contracts import Measure, Ranker, Reveal, World
-from keyhole.errors import FloatArray, InvalidInput, KeyholeError, check_integer, check_seed
-from keyhole.files import plain
+from keyhole.contracts.registry import options_of
 from keyhole.game.play import check_playable, play
 from keyhole.game.trace import Trace, mean_and_error
 from keyhole.lab.kinds.games import GameSpec, build_on, build_world, is_told_the_best
@@ -24,7 +25,6 @@ from keyhole.lab.paired import AS_GOOD, WORSE, PairedVerdict, judge_pairs
 from keyhole.lab.results import REGRET, Axes, Curve
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
-from keyhole.registry import options_of
 from keyhole.reveals import Top, least_reveal
 
 Options = dict[str, dict[str, Any]]

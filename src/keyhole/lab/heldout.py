@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput
 from keyhole.contracts import Measure, Ranker
 from keyhole.data import QuerySet, letor_columns, read_letor
-from keyhole.errors import FloatArray, IntArray, InvalidInput
 from keyhole.game.trace import RunMean, mean_and_error
 from keyhole.worlds.queries import Queries
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-from keyhole.errors import KeyholeError, check_choice
+from keyhole.base.errors import KeyholeError, check_choice
 
 DATA_PREFIX = "data:"
 

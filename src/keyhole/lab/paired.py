@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from keyhole.errors import FloatArray
+from keyhole.base.errors import FloatArray
 
 BEST, AS_GOOD, WORSE, UNKNOWN = "best", "not told apart", "worse", "one run tells nothing"
 _HALVINGS = 60

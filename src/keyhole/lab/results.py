@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import FloatArray, IntArray, InvalidInput
-from keyhole.figures.panels import REGRET, Axes
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput
 from keyhole.game.trace import RunMean, Trace, interval_over_runs, mean_and_error
+from keyhole.lab.figures.panels import REGRET, Axes
 
 __all__ = ["AT_THE_END", "REGRET", "Axes", "Curve", "curves_csv"]
 

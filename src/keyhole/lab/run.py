@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 import keyhole
-from keyhole.figures.canvas import check_figures, save_both
-from keyhole.files import check_folder, plain, write_atomically
+from keyhole.base.files import check_folder, plain, write_atomically
+from keyhole.lab.bound_lines import LINES, options_of_line
 from keyhole.lab.claims import Verdict, judge
+from keyhole.lab.figures.canvas import check_figures, save_both
 from keyhole.lab.figures.studies import make_study_figure
 from keyhole.lab.inputs import DataMissing
 from keyhole.lab.kinds import Report
-from keyhole.lab.lines import LINES, options_of_line
+from keyhole.lab.result_store import Store
 from keyhole.lab.results import Curve, curves_csv
-from keyhole.lab.store import Store
 from keyhole.lab.study import CurveSpec, LineSpec, Study
 
 Progress = Callable[[str, int], None]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import keyhole
-from keyhole.errors import InvalidInput, check_choice
+from keyhole.base.errors import InvalidInput, check_choice
 from keyhole.lab.kinds import KINDS, Kind, Spec
 
 _TOP_FIELDS = (

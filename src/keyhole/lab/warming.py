@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import KeyholeError, check_choice
 from keyhole.contracts import Query
 from keyhole.data import QuerySet, read_letor
-from keyhole.errors import KeyholeError, check_choice
 from keyhole.game.play import play
 from keyhole.lab.heldout import held_out_scores
 from keyhole.lab.kinds.games import GameSpec, build, build_on

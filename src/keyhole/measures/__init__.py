@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from keyhole.base.errors import InvalidInput, check_integer, shown
 from keyhole.contracts import Measure
-from keyhole.errors import InvalidInput, check_integer, shown
+from keyhole.contracts.registry import Table
 from keyhole.measures.ap import AP
 from keyhole.measures.auc import AUC
 from keyhole.measures.dcg import DCG
@@ -19,7 +20,6 @@ from keyhole.measures.precision import Precision
 from keyhole.measures.recall import Recall
 from keyhole.measures.rr import RR
 from keyhole.measures.sum_loss import SumLoss
-from keyhole.registry import Table
 
 _ROWS: tuple[type[Measure], ...] = (
     SumLoss,

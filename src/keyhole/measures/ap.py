@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray
 from keyhole.contracts import Measure, MeasureKernel
-from keyhole.errors import FloatArray
 from keyhole.kernels.compiled import kernel
 
 

@@ -2,8 +2,8 @@
 
 from typing import ClassVar
 
+from keyhole.base.errors import FloatArray
 from keyhole.contracts import Measure, MeasureKernel
-from keyhole.errors import FloatArray
 from keyhole.measures.linear import copy_gains, exponential_gains, linear_score, log_discounts
 
 

@@ -4,8 +4,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, check_integer
 from keyhole.contracts import Measure, MeasureKernel
-from keyhole.errors import FloatArray, check_integer
 from keyhole.kernels.compiled import kernel
 from keyhole.measures.linear import fill_exponential
 

@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
+from keyhole.base.errors import FloatArray
 from keyhole.contracts import MeasureKernel
-from keyhole.errors import FloatArray
 from keyhole.kernels.compiled import kernel
 from keyhole.measures.ap import AP, average_precision, relevant_gains
 from keyhole.measures.linear import fill_exponential, linear_score

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.errors import FloatArray, InvalidInput, check_choice
 from keyhole.contracts import Measure, MeasureKernel
-from keyhole.errors import FloatArray, InvalidInput, check_choice
 from keyhole.kernels.compiled import kernel
 
 _LARGEST_SHIFT = 52

@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
+from keyhole.base.errors import FloatArray
 from keyhole.contracts import Measure, MeasureKernel
-from keyhole.errors import FloatArray
 from keyhole.kernels.compiled import kernel
 from keyhole.measures.linear import copy_gains, linear_score, position_numbers
 

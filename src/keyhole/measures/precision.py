@@ -4,8 +4,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray
 from keyhole.contracts import Measure, MeasureKernel
-from keyhole.errors import FloatArray
 from keyhole.measures.linear import copy_gains, linear_score
 
 

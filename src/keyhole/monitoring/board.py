@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from keyhole.base.errors import InvalidInput, KeyholeError, check_integer
 from keyhole.contracts import Measure
-from keyhole.errors import InvalidInput, KeyholeError, check_integer
 from keyhole.measures import measure as measure_by_name
 from keyhole.monitoring.exact import (
     DIGITS,

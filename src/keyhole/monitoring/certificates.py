@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from keyhole.base.errors import InvalidInput
 from keyhole.contracts import Measure
-from keyhole.errors import InvalidInput
+from keyhole.contracts.registry import options_of
 from keyhole.measures import MEASURES
 from keyhole.monitoring.board import Board
 from keyhole.monitoring.cells import ActionPair
@@ -21,7 +22,6 @@ from keyhole.monitoring.verify import (
     exchangeable_regret,
     forced_regret,
 )
-from keyhole.registry import options_of
 
 
 def game_data(measure: Measure, n_items: int, k: int, grades: int) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from keyhole.base.display import Described, Description
+from keyhole.base.errors import InvalidInput, LibraryMissing, check_choice
 from keyhole.contracts import Measure
-from keyhole.describing import Described, Description
-from keyhole.errors import InvalidInput, LibraryMissing, check_choice
 from keyhole.monitoring.certificates import certificate_for, certificate_of
 from keyhole.monitoring.games import (
     LARGEST_GAME,

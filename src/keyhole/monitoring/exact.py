@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.errors import LARGEST_NUMBER, InvalidInput, shown
 from keyhole.contracts import Measure
-from keyhole.errors import LARGEST_NUMBER, InvalidInput, shown
 from keyhole.measures import (
     AP,
     AUC,
@@ -252,7 +252,7 @@ def read_fraction(given: Any) -> Fraction:
     >>> read_fraction("1e999999999")
     Traceback (most recent call last):
     ...
-    keyhole.errors.InvalidInput: Numbers must be such as 2, 0.25 or 1/3, of at most 2000 \
+    keyhole.base.errors.InvalidInput: Numbers must be such as 2, 0.25 or 1/3, of at most 2000 \
 characters, with an exponent of at most 300, got '1e999999999'.
     """
     try:

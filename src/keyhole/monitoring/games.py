@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_integer
+from keyhole.base.limits import check_length
 from keyhole.contracts import Measure
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
-from keyhole.limits import check_length
 from keyhole.measures import LinearMeasure
 from keyhole.measures import measure as measure_by_name
 from keyhole.monitoring.exact import (

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.errors import FloatArray
+from keyhole.base.errors import FloatArray
 from keyhole.monitoring.cells import Distribution
 from keyhole.monitoring.elimination import Span
 from keyhole.monitoring.exact import DIGITS

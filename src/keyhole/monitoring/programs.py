@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.errors import FloatArray, KeyholeError, LibraryMissing
+from keyhole.base.errors import FloatArray, KeyholeError, LibraryMissing
 
 
 class Margin(NamedTuple):

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from keyhole.errors import KeyholeError, shown
+from keyhole.base.errors import KeyholeError, shown
 from keyhole.monitoring.board import (
     Board,
     InvalidCertificate,

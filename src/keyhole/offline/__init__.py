@@ -21,13 +21,13 @@ from keyhole.offline.estimators import (
     importance_weighted,
     self_normalised,
 )
-from keyhole.offline.gate import Evaluation, best_fixed_action, evaluate
+from keyhole.offline.evaluation import Evaluation, best_fixed_action, evaluate
 from keyhole.offline.intervals import Interval, interval, intervals
+from keyhole.offline.item_estimator import seen_items
 from keyhole.offline.lists import evaluate_lists
 from keyhole.offline.overlap import training_overlap
 from keyhole.offline.rankings import item_position, top_set
 from keyhole.offline.rewards import predict_rewards
-from keyhole.offline.sights import seen_items
 from keyhole.offline.target import Target, logged_target, target_of
 
 __all__ = [

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.data.bandit.log import BanditLog
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     InvalidInput,
     LibraryMissing,
@@ -22,7 +21,8 @@ from keyhole.errors import (
     check_number,
     check_seed,
 )
-from keyhole.limits import check_memory
+from keyhole.base.limits import check_memory
+from keyhole.data.bandit.log import BanditLog
 from keyhole.offline.estimators import Estimate
 from keyhole.offline.target import Target
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.base.errors import FloatArray
 from keyhole.data.bandit.log import BanditLog
-from keyhole.errors import FloatArray
 from keyhole.offline.target import Target
 
 LEAST_EFFECTIVE = 100.0

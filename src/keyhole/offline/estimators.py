@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.display import Described, Description
+from keyhole.base.errors import FloatArray, InvalidInput, check_number
 from keyhole.data.bandit.log import BanditLog
-from keyhole.describing import Described, Description
-from keyhole.errors import FloatArray, InvalidInput, check_number
 from keyhole.offline.target import Target
 
 Bias = Literal["none", "down", "vanishing", "unknown"]

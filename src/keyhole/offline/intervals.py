@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from keyhole.errors import check_choice
+from keyhole.base.errors import check_choice
 from keyhole.offline.bounds import BOUNDS, Question, check_confidence, lower_bound
 from keyhole.offline.estimators import Estimate
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, InvalidInput, check_choice
+from keyhole.base.errors import FloatArray, InvalidInput, check_choice
 from keyhole.game.log import Log
 from keyhole.measures import measure as named_measure
 from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND, check_confidence
 from keyhole.offline.diagnostics import Diagnostics
 from keyhole.offline.estimators import DECISIVE, Estimate
-from keyhole.offline.gate import Evaluation, Judged, Line, no_bound
+from keyhole.offline.evaluation import Evaluation, Judged, Line, no_bound
 from keyhole.offline.rankings import top_set
 
 Rankings = Sequence[ArrayLike] | str
@@ -57,9 +57,10 @@ def evaluate_lists(
 ) -> Evaluation:
     """Compare rankings of documents with those of a log, and say whether to promote them.
 
-    The rule is that of :func:`~keyhole.offline.gate.evaluate`: the lower bound on the difference
-    must be above 0. A row counts where the first k documents are those that were revealed, in any
-    order, weighted by one over how likely that was (:func:`~keyhole.offline.rankings.top_set`).
+    The rule is that of :func:`~keyhole.offline.evaluation.evaluate`: the lower bound on the
+    difference must be above 0. A row counts where the first k documents are those that were
+    revealed, in any order, weighted by one over how likely that was
+    (:func:`~keyhole.offline.rankings.top_set`).
 
     Parameters
     ----------

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput
 from keyhole.data.bandit.columns import Names
 from keyhole.data.bandit.log import BanditLog
-from keyhole.errors import FloatArray, IntArray, InvalidInput
 
 _MOST_NAMED = 8
 UNKNOWN = -1

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import InvalidInput
 from keyhole.data.bandit.log import BanditLog
-from keyhole.data.bandit.seen import Overlap
-from keyhole.errors import InvalidInput
+from keyhole.data.bandit.row_digests import Overlap
 from keyhole.offline.matching import UNKNOWN, view_of
 
 MOST_SHARED = 0.01

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, InvalidInput, check_integer, check_ranking
+from keyhole.base.errors import FloatArray, InvalidInput, check_integer, check_ranking
 from keyhole.game.log import Log
 from keyhole.measures import measure as named_measure
 from keyhole.measures.dcg import DCG

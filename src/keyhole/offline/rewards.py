@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, check_integer, check_number, check_seed
 from keyhole.data.bandit.log import BanditLog
-from keyhole.errors import FloatArray, check_integer, check_number, check_seed
 
 
 def predict_rewards(

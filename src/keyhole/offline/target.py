@@ -6,9 +6,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.display import Described, Description
+from keyhole.base.errors import FloatArray, InvalidInput, check_number
 from keyhole.data.bandit.log import BanditLog
-from keyhole.describing import Described, Description
-from keyhole.errors import FloatArray, InvalidInput, check_number
 from keyhole.offline.matching import view_of
 
 _ROUNDING = 1e-6

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from keyhole.errors import FloatArray
+from keyhole.base.errors import FloatArray
 from keyhole.policies.logistic import fit_logistic
 
 

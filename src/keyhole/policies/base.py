@@ -7,11 +7,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from keyhole.base.display import Description, short, some_of
+from keyhole.base.errors import (
+    FloatArray,
+    IntArray,
+    InvalidInput,
+    check_integer,
+    check_number,
+    shown,
+)
+from keyhole.contracts.registry import Configured
 from keyhole.data.bandit.columns import Names, different_names
-from keyhole.data.bandit.seen import SeenRows
-from keyhole.describing import Description, short, some_of
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number, shown
-from keyhole.registry import Configured
+from keyhole.data.bandit.row_digests import SeenRows
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.display import Described, Description, description_of
+from keyhole.base.errors import IntArray, InvalidInput, check_choice, check_integer, check_seed
 from keyhole.data.bandit.log import BanditLog
-from keyhole.describing import Described, Description, description_of
-from keyhole.errors import IntArray, InvalidInput, check_choice, check_integer, check_seed
 from keyhole.kernels.draw import Draw, uniforms
 from keyhole.policies.base import Policy, Scorer
 from keyhole.policies.judging import mean_auc, mean_likelihood

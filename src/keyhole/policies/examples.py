@@ -6,11 +6,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number
 from keyhole.data.bandit.columns import Names
 from keyhole.data.bandit.convert import check_indices
 from keyhole.data.bandit.log import BanditLog
-from keyhole.data.bandit.seen import SeenRows
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number
+from keyhole.data.bandit.row_digests import SeenRows
 from keyhole.kernels.draw import Draw, uniforms
 from keyhole.policies.base import Scorer, check_contexts
 from keyhole.policies.linear import LinearScorer

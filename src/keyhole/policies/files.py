@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.data.bandit.seen import SeenRows
-from keyhole.errors import InvalidInput, check_choice
-from keyhole.files import reading_arrays, write_arrays
+from keyhole.base.errors import InvalidInput, check_choice
+from keyhole.base.files import reading_arrays, write_arrays
+from keyhole.contracts.registry import Table, registered_name
+from keyhole.data.bandit.row_digests import SeenRows
 from keyhole.policies.base import Policy, ScorePolicy, Scorer
 from keyhole.policies.tables import POLICIES, SCORERS
-from keyhole.registry import Table, registered_name
 
 _FORMAT = 1
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, InvalidInput, check_integer, shown
+from keyhole.base.errors import FloatArray, InvalidInput, check_integer, shown
 from keyhole.kernels.compiled import rare_kernel
 from keyhole.policies.base import Arrays, Scorer, check_contexts
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, InvalidInput, check_array
+from keyhole.base.errors import FloatArray, InvalidInput, check_array
 from keyhole.policies.base import Arrays, Scorer, check_contexts
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keyhole.errors import FloatArray
+from keyhole.base.errors import FloatArray
 
 _MAX_STEPS = 200
 _TOLERANCE = 1e-10

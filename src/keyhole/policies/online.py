@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.errors import InvalidInput, check_choice, check_integer, check_number, check_seed
+from keyhole.base.limits import check_memory
 from keyhole.data.bandit.columns import Names
 from keyhole.data.bandit.log import BanditLog
-from keyhole.data.bandit.seen import RowRecorder, SeenRows
-from keyhole.errors import InvalidInput, check_choice, check_integer, check_number, check_seed
+from keyhole.data.bandit.row_digests import RowRecorder, SeenRows
 from keyhole.kernels.compiled import rare_kernel
 from keyhole.kernels.draw import Draw, start, to_unit, word
-from keyhole.limits import check_memory
 from keyhole.policies.aligning import ALIGNMENTS, align
 from keyhole.policies.base import Arrays
 from keyhole.policies.examples import check_log

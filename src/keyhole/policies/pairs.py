@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     InvalidInput,
     check_choice,

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from keyhole.contracts.registry import Table
 from keyhole.policies.base import Always, EpsilonGreedy, Greedy, Policy, Scorer, Softmax, Uniform
 from keyhole.policies.forest import ForestScorer
 from keyhole.policies.linear import LinearScorer
-from keyhole.registry import Table
 
 SCORERS: Table[Scorer] = Table("scorer", Scorer, {"linear": LinearScorer, "forest": ForestScorer})
 POLICIES: Table[Policy] = Table(

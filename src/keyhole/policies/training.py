@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.data.bandit.log import BanditLog
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     LibraryMissing,
     check_choice,
@@ -14,6 +13,7 @@ from keyhole.errors import (
     check_number,
     check_seed,
 )
+from keyhole.data.bandit.log import BanditLog
 from keyhole.policies.aligning import ALIGNMENTS, align
 from keyhole.policies.examples import (
     AdExamples,

@@ -6,9 +6,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from keyhole.base.errors import InvalidInput
+from keyhole.base.files import reading_arrays
 from keyhole.contracts import Ranker
-from keyhole.errors import InvalidInput
-from keyhole.files import reading_arrays
+from keyhole.contracts.registry import Table, no_new_code
 from keyhole.rankers.fixed import (
     FTPL,
     PEGE,
@@ -46,7 +47,6 @@ from keyhole.rankers.lists import (
     Recall,
     SLAMPerceptron,
 )
-from keyhole.registry import Table, no_new_code
 
 RANKERS: Table[Ranker] = Table(
     "ranker",
@@ -109,8 +109,8 @@ def ranker(name: str | Mapping[str, Any] | Ranker, /, **settings: Any) -> Ranker
     >>> ranker("rtopk", n_items=5, horizn=1000)
     Traceback (most recent call last):
     ...
-    keyhole.errors.UnknownName: A setting of RTopK must be one of eps_scale, horizon, items, k, \
-max_grade, measure, n_blocks, n_chosen, n_items, partition, rate, rest, run, seed, subroutine, \
+    keyhole.base.errors.UnknownName: A setting of RTopK must be one of eps_scale, horizon, items, \
+k, max_grade, measure, n_blocks, n_chosen, n_items, partition, rate, rest, run, seed, subroutine, \
 tight, got 'horizn'. Did you mean 'horizon'?
     """
     if isinstance(settings.get("items"), Sized):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keyhole.contracts import Reveal
-from keyhole.registry import Table
+from keyhole.contracts.registry import Table
 from keyhole.reveals.choice import Choice
 from keyhole.reveals.full import Full
 from keyhole.reveals.noisy import PLAIN, Noisy

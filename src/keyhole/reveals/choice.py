@@ -2,8 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from keyhole.base.errors import check_choice
 from keyhole.contracts import Reveal, RevealKernel
-from keyhole.errors import check_choice
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniform
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from keyhole.base.errors import check_integer, check_number
 from keyhole.contracts import Reveal, RevealKernel
-from keyhole.errors import check_integer, check_number
+from keyhole.contracts.registry import Table
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import uniform
-from keyhole.registry import Table
 from keyhole.reveals.choice import Choice
 from keyhole.reveals.full import Full
 from keyhole.reveals.top import Top

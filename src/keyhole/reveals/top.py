@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.errors import check_integer
 from keyhole.contracts import Reveal, RevealKernel
-from keyhole.errors import check_integer
 from keyhole.kernels.compiled import kernel
 
 

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from keyhole.errors import InvalidInput, shown
-from keyhole.service.answering import answer_to
-from keyhole.service.batches import repeated_batch, show_many, told_again
+from keyhole.base.errors import InvalidInput, shown
+from keyhole.base.version import __version__
 from keyhole.service.commands import (
     Activate,
     Command,
@@ -26,13 +25,6 @@ from keyhole.service.commands import (
     RankRequest,
     Rename,
     Reset,
-)
-from keyhole.service.configuring import (
-    check_version,
-    configured,
-    deleted_sentence,
-    moved,
-    restarted,
 )
 from keyhole.service.errors import (
     Conflict,
@@ -56,12 +48,20 @@ from keyhole.service.events import (
     body_bytes,
     body_of,
 )
-from keyhole.service.live import LiveRanker
-from keyhole.service.logs import logger
-from keyhole.service.recovering import recovered
-from keyhole.service.showing import rank_reply, repeated, show
+from keyhole.service.feedback_encoding import answer_to
+from keyhole.service.rank_batches import repeated_batch, show_many, told_again
+from keyhole.service.ranker_changes import (
+    check_version,
+    configured,
+    deleted_sentence,
+    moved,
+    restarted,
+)
+from keyhole.service.ranker_state import LiveRanker
+from keyhole.service.ranking import rank_reply, repeated, show
+from keyhole.service.recovery import recovered
 from keyhole.service.store.base import Store
-from keyhole.version import __version__
+from keyhole.service.structured_logs import logger
 
 MOST_WAITING = 100_000
 """Lists of one ranker whose feedback is awaited; the oldest are given up beyond it."""

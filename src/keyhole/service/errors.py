@@ -1,6 +1,6 @@
 """What can go wrong in the service beyond wrong input; ``http.problems`` maps each to a status."""
 
-from keyhole.errors import KeyholeError
+from keyhole.base.errors import KeyholeError
 
 
 class NotFound(KeyholeError):

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput, shown
 from keyhole.contracts import Measure
-from keyhole.errors import FloatArray, IntArray, InvalidInput, shown
 from keyhole.measures import measure as named_measure
 from keyhole.offline.bounds import lower_bound
 from keyhole.offline.estimators import Estimate, Range
 from keyhole.offline.intervals import interval
-from keyhole.offline.sights import seen_items
+from keyhole.offline.item_estimator import seen_items
 from keyhole.service.commands import EvaluationRequest
 from keyhole.service.events import Answered, Config, Ranked, body_of
 from keyhole.service.store.base import Store

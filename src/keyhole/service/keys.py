@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple, get_args
 
-from keyhole.errors import InvalidInput, check_choice, check_integer, shown
+from keyhole.base.errors import InvalidInput, check_choice, check_integer, shown
 from keyhole.service.events import Key
 
 ScopeName = Literal["rank", "feedback", "read", "admin"]

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from queue import Empty, SimpleQueue
 
 from keyhole.service.errors import StoreDamaged, StoreError
-from keyhole.service.live import LiveRanker
-from keyhole.service.logs import logger
+from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import checked
+from keyhole.service.structured_logs import logger
 
 _AT_ONCE = 64
 """Events that are checked between two pauses."""

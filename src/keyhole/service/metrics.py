@@ -15,7 +15,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from keyhole.service.events import Event
-from keyhole.service.live import LiveRanker
+from keyhole.service.ranker_state import LiveRanker
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _EVENTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)

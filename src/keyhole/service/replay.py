@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from keyhole.errors import KeyholeError
+from keyhole.base.errors import KeyholeError
 from keyhole.service.events import FIRST_LINK, Event, link_of
-from keyhole.service.live import LiveRanker
+from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.store.base import Store
 
 

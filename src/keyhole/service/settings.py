@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from keyhole.errors import InvalidInput, check_choice
+from keyhole.base.errors import InvalidInput, check_choice
 
 PREFIX = "KEYHOLE_"
 _OTHER_VARIABLES = frozenset(

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from keyhole.service.counters import Tally
 from keyhole.service.errors import StoreDamaged
 from keyhole.service.events import Snapshot
 from keyhole.service.store.base import Store
-from keyhole.service.tally import Tally
 
 _SEAL, _SEAL_BEFORE = b"KHS\x03", b"KHS\x02"
 _encoder = msgspec.msgpack.Encoder()

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 
 from keyhole.measures import measure as named_measure
+from keyhole.service.counters import ItemTally, Point, Tally, interval
 from keyhole.service.errors import NotFound
 from keyhole.service.events import Answered, Event, Ranked, body_of
-from keyhole.service.live import LiveRanker
-from keyhole.service.tally import ItemTally, Point, Tally, interval
+from keyhole.service.ranker_state import LiveRanker
 
 _FEW_ROUNDS = 100
 _FEW_ALARMS = 2

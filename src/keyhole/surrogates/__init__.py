@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keyhole.registry import Table
+from keyhole.contracts.registry import Table
 from keyhole.surrogates.base import (
     PairKernel,
     PartKernel,
@@ -74,7 +74,7 @@ def surrogate(name: str | Mapping[str, Any] | Surrogate, /, **options: Any) -> S
     >>> surrogate("rank_svm")
     Traceback (most recent call last):
     ...
-    keyhole.errors.UnknownName: surrogate must be one of hinge, kl, listnet, logistic, \
+    keyhole.base.errors.UnknownName: surrogate must be one of hinge, kl, listnet, logistic, \
 max_violation, ndcg_squared, ordinal, pairwise_squared, poisson, ranksvm, slam, smooth_dcg, \
 squared, got 'rank_svm'. Did you mean 'ranksvm'?
     """

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     InvalidInput,
     check_choice,
@@ -20,8 +20,8 @@ from keyhole.errors import (
     check_number,
     check_relevance,
 )
+from keyhole.contracts.registry import Configured
 from keyhole.kernels.sorting import SortWork, sort_work
-from keyhole.registry import Configured
 
 
 class SurrogateKernel(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import (
+from keyhole.base.errors import (
     FeedbackTooSmall,
     FloatArray,
     IntArray,

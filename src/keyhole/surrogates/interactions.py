@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import check_number, check_relevance
+from keyhole.base.errors import check_number, check_relevance
 from keyhole.surrogates.base import Surrogate, check_scores
 
 

@@ -3,7 +3,7 @@
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from keyhole.errors import check_integer, check_top_grade
+from keyhole.base.errors import check_integer, check_top_grade
 from keyhole.kernels.compiled import kernel
 from keyhole.surrogates.base import PartKernel, Surrogate, SurrogateKernel
 from keyhole.surrogates.scalar import sigmoid, softplus

@@ -3,7 +3,7 @@
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from keyhole.errors import check_integer
+from keyhole.base.errors import check_integer
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.measures.linear import fill_exponential, log_discounts

@@ -3,7 +3,7 @@
 import math
 from typing import Any, ClassVar, NamedTuple
 
-from keyhole.errors import check_integer, check_number
+from keyhole.base.errors import check_integer, check_number
 from keyhole.kernels.compiled import kernel
 from keyhole.surrogates.base import PartKernel, Surrogate, SurrogateKernel
 from keyhole.surrogates.scalar import fill_softmax, gain_of, softmax_norm

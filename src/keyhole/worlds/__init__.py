@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keyhole.contracts import World
-from keyhole.registry import Table
+from keyhole.contracts.registry import Table
 from keyhole.worlds.choices import Choices
 from keyhole.worlds.flips import Flips
 from keyhole.worlds.gaussian import Gaussian

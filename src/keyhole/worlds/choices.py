@@ -6,8 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.contracts import World, WorldKernel
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     IntArray,
     InvalidInput,
@@ -15,9 +14,10 @@ from keyhole.errors import (
     check_integer,
     check_number,
 )
+from keyhole.base.limits import check_length
+from keyhole.contracts import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import gumbels
-from keyhole.limits import check_length
 
 _CHOICE = 0
 _LARGEST_SPREAD = 600.0

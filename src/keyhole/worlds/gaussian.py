@@ -4,11 +4,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
+from keyhole.base.errors import IntArray, check_number
+from keyhole.base.limits import check_length
 from keyhole.contracts import World, WorldKernel
-from keyhole.errors import IntArray, check_number
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import normals
-from keyhole.limits import check_length
 from keyhole.worlds.flips import binary_truth
 
 _NOISE = 0

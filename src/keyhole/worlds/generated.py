@@ -6,8 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.contracts import World, WorldKernel
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     IntArray,
     InvalidInput,
@@ -17,6 +16,8 @@ from keyhole.errors import (
     check_relevance,
     check_seed,
 )
+from keyhole.base.limits import check_length
+from keyhole.contracts import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import (
     WORLD_STREAM,
@@ -30,7 +31,6 @@ from keyhole.kernels.draw import (
     uniforms,
     word,
 )
-from keyhole.limits import check_length
 
 _FEATURES, _ALONG, _QUALITY, _NOISE, _LENGTH = 0, 1, 2, 3, 4
 _WEIGHTS, _MEANS = 8, 9  # of the world, not of a round

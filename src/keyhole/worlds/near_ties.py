@@ -5,8 +5,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.contracts import World, WorldKernel
-from keyhole.errors import (
+from keyhole.base.errors import (
     IntArray,
     InvalidInput,
     check_integer,
@@ -14,9 +13,10 @@ from keyhole.errors import (
     check_relevance,
     shown,
 )
+from keyhole.base.limits import check_length
+from keyhole.contracts import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
-from keyhole.limits import check_length
 
 _LIKES = 0
 

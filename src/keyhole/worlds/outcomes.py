@@ -7,8 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.contracts import World, WorldKernel
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     IntArray,
     InvalidInput,
@@ -16,6 +15,7 @@ from keyhole.errors import (
     check_integer,
     check_relevance,
 )
+from keyhole.contracts import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar
 

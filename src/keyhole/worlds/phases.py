@@ -6,8 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.contracts import World, WorldKernel
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     IntArray,
     InvalidInput,
@@ -16,9 +15,10 @@ from keyhole.errors import (
     check_number,
     shown,
 )
+from keyhole.base.limits import check_length
+from keyhole.contracts import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
-from keyhole.limits import check_length
 from keyhole.worlds.flips import a_quarter
 
 _OPINIONS = 0

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.contracts import World, WorldKernel
-from keyhole.errors import (
+from keyhole.base.errors import (
     MAX_ROUND,
     FloatArray,
     IntArray,
@@ -18,6 +17,7 @@ from keyhole.errors import (
     check_relevance,
     check_seed,
 )
+from keyhole.contracts import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import shuffled
 

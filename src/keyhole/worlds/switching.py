@@ -2,11 +2,11 @@
 
 from typing import Any, ClassVar, NamedTuple, Self
 
+from keyhole.base.errors import IntArray, check_integer, check_number
+from keyhole.base.limits import check_length
 from keyhole.contracts import World, WorldKernel
-from keyhole.errors import IntArray, check_integer, check_number
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniform, uniforms_of
-from keyhole.limits import check_length
 from keyhole.worlds.choices import mark_largest
 from keyhole.worlds.flips import a_quarter
 

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.errors import IntArray, InvalidInput, check_relevance, shown
 from keyhole.contracts import World, WorldKernel
-from keyhole.errors import IntArray, InvalidInput, check_relevance, shown
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar, shuffled
 

@@ -3,11 +3,11 @@
 import math
 from typing import Any, ClassVar, NamedTuple, Self
 
+from keyhole.base.errors import IntArray, check_number
+from keyhole.base.limits import check_length
 from keyhole.contracts import World, WorldKernel
-from keyhole.errors import IntArray, check_number
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import normal_from, start, uniform
-from keyhole.limits import check_length
 
 _STARTS, _STEPS, _OPINIONS = 0, 1, 2
 

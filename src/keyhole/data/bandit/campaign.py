@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.data.bandit.log import BanditLog
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     InvalidInput,
     check_choice,
@@ -13,6 +12,7 @@ from keyhole.errors import (
     check_seed,
     shown,
 )
+from keyhole.data.bandit.log import BanditLog
 from keyhole.kernels.draw import WORLD_STREAM, Draw, normals, stream_of, uniforms
 
 SHAPES = ("linear", "bent")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import FloatArray, IntArray, InvalidInput, shown
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput, shown
 
 Names = tuple[str, ...] | None
 

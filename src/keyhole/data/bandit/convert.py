@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.errors import IntArray, InvalidInput, check_seed
 from keyhole.data.bandit.log import BanditLog
-from keyhole.errors import IntArray, InvalidInput, check_seed
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
 
 

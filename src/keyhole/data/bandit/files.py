@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import InvalidInput
 from keyhole.data.bandit.impressions import COLUMNS as IMPRESSIONS
 from keyhole.data.bandit.impressions import log_of_impressions
 from keyhole.data.bandit.log import BanditLog
-from keyhole.data.bandit.sheets import (
+from keyhole.data.bandit.tables import (
     CsvFile,
     Sheet,
     log_of_csv,
@@ -24,7 +25,6 @@ from keyhole.data.bandit.sheets import (
     write_csv,
     write_parquet,
 )
-from keyhole.errors import InvalidInput
 
 FEATURE = "x_"
 REQUIRED = ("action", "propensity", "reward")

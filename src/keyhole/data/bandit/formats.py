@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.errors import FloatArray, InvalidInput
 from keyhole.data.bandit.files import bandit_csv, read_bandit_parquet
 from keyhole.data.bandit.impressions import read_events
 from keyhole.data.bandit.log import BanditLog
-from keyhole.data.bandit.sheets import (
+from keyhole.data.bandit.tables import (
     CsvFile,
     Sheet,
     log_of_csv,
@@ -18,7 +19,6 @@ from keyhole.data.bandit.sheets import (
     read_sheet,
     write_csv,
 )
-from keyhole.errors import FloatArray, InvalidInput
 
 OPEN_BANDIT = ("item_id", "position", "click", "propensity_score")
 _USER = "user_feature_"

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.errors import InvalidInput
 from keyhole.data.bandit.log import BanditLog
-from keyhole.data.bandit.sheets import Sheet
+from keyhole.data.bandit.tables import Sheet
 from keyhole.data.packed import decoded, read_unpacked
-from keyhole.errors import InvalidInput
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
 
 COLUMNS = ("event_id", "at", "explored", "action", "pscore", "reward", "context")

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from keyhole.base.display import Described, Description, some_of
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_integer
 from keyhole.data.bandit.columns import (
     UnusableRow,
     different_names,
@@ -16,8 +18,6 @@ from keyhole.data.bandit.columns import (
     whole,
 )
 from keyhole.data.bandit.splitting import Moment, first_rows
-from keyhole.describing import Described, Description, some_of
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
 
 _LARGEST = 1e75
 """Weights are rewards over propensities: their fourth powers are numbers yet."""
@@ -346,7 +346,8 @@ def check_rewards_differ(log: BanditLog, purpose: str) -> None:
     >>> check_rewards_differ(log, "to compare")
     Traceback (most recent call last):
     ...
-    keyhole.errors.InvalidInput: The rewards of a log must differ to compare, got 0 in all 2 rows.
+    keyhole.base.errors.InvalidInput: The rewards of a log must differ to compare, got 0 in \
+all 2 rows.
     """
     if bool((log.rewards == log.rewards[0]).all()):
         raise InvalidInput(

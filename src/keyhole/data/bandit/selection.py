@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_integer, check_number
 
 
 def bins_of(values: FloatArray, n_bins: int) -> IntArray:

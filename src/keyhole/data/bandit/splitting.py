@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.data.bandit.columns import UnusableRow, second_of
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     InvalidInput,
     check_choice,
@@ -14,6 +13,7 @@ from keyhole.errors import (
     check_number,
     check_seed,
 )
+from keyhole.data.bandit.columns import UnusableRow, second_of
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
 
 if TYPE_CHECKING:

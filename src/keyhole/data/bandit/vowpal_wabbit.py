@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, InvalidInput, check_choice
+from keyhole.base.limits import check_memory
 from keyhole.data.bandit.columns import UnusableRow
 from keyhole.data.bandit.log import BanditLog
-from keyhole.data.bandit.sheets import write_text
+from keyhole.data.bandit.tables import write_text
 from keyhole.data.packed import decoded, read_unpacked
-from keyhole.errors import FloatArray, InvalidInput, check_choice
-from keyhole.limits import check_memory
 
 FORMS = ("cb", "cb_adf")
 _POSITION = "position="

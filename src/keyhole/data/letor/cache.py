@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.files import shortened, warn
 from keyhole.data.letor.parse import Options
-from keyhole.files import shortened, warn
 
 FORMAT = 2
 """Changes whenever the same text would be stored as something else."""

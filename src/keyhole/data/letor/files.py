@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from keyhole.base.errors import InvalidInput, shown
+from keyhole.base.files import read_input, shortened
+from keyhole.base.limits import check_memory
 from keyhole.data.letor import kernels
 from keyhole.data.packed import MARK, TextFile, readable, unpack
-from keyhole.errors import InvalidInput, shown
-from keyhole.files import read_input, shortened
-from keyhole.limits import check_memory
 
 Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
 

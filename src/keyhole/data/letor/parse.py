@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.errors import InvalidInput
+from keyhole.base.limits import VARIABLE, check_memory
 from keyhole.data.letor import kernels
 from keyhole.data.letor.files import quoted
-from keyhole.errors import InvalidInput
-from keyhole.limits import VARIABLE, check_memory
 
 CHUNK_BYTES = 2**20
 _SLOW_NUMBERS = 1024

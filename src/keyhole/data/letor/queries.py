@@ -8,6 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.display import Described, Description
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_integer
+from keyhole.base.threads import spread
 from keyhole.data.letor import kernels
 from keyhole.data.letor.files import (
     Blocks,
@@ -29,9 +32,6 @@ from keyhole.data.letor.parse import (
     new_rows,
     scan,
 )
-from keyhole.describing import Described, Description
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_integer
-from keyhole.threads import spread
 
 _QUERIES_PER_TASK = 256
 _BLOCKS_PER_FILE, _MAX_BLOCK = 16, 2**24

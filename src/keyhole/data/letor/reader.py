@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import InvalidInput, check_choice, check_integer, check_number, shown
+from keyhole.base.threads import n_cores, spread
 from keyhole.data.letor import cache as letor_cache
 from keyhole.data.letor.files import Paths, as_paths, raw_bytes
 from keyhole.data.letor.parse import Options
 from keyhole.data.letor.queries import QuerySet, find_columns, read_blocks, read_whole
-from keyhole.errors import InvalidInput, check_choice, check_integer, check_number, shown
-from keyhole.threads import n_cores, spread
 
 MISSING_RELEVANT = ("drop", "keep")
 NORMALISERS = ("minmax",)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keyhole.figures.canvas import LegendEntry, frame, new_figure, save_both
 from keyhole.lab.atlas import Atlas, Entry, grades_in_words
+from keyhole.lab.figures.canvas import LegendEntry, frame, new_figure, save_both
 
 
 class _Look(NamedTuple):

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keyhole.figures.canvas import LegendEntry, frame, new_figure, save_both
-from keyhole.figures.looks import Look, readable
-from keyhole.figures.panels import (
+from keyhole.lab.figures.canvas import LegendEntry, frame, new_figure, save_both
+from keyhole.lab.figures.panels import (
     Axes,
     Panel,
     draw_panel,
@@ -16,6 +15,7 @@ from keyhole.figures.panels import (
     in_words,
     looks_in,
 )
+from keyhole.lab.figures.styles import Look, readable
 from keyhole.lab.paired import BEST, PairedVerdict
 from keyhole.lab.results import Curve
 

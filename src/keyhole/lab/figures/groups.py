@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keyhole.errors import FloatArray
+from keyhole.base.errors import FloatArray
 from keyhole.lab.results import Curve
 from keyhole.lab.study import CurveSpec, Study
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import check_choice
-from keyhole.figures.canvas import LegendEntry, frame, new_figure
-from keyhole.figures.looks import Look, readable
-from keyhole.figures.panels import ERRORS, Axes, Panel, dress, looks_in
+from keyhole.base.errors import check_choice
+from keyhole.lab.figures.canvas import LegendEntry, frame, new_figure
+from keyhole.lab.figures.panels import ERRORS, Axes, Panel, dress, looks_in
+from keyhole.lab.figures.styles import Look, readable
 
 _ROW = 0.27
 """Inches of a group."""

@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from keyhole.figures.panels import Panel
-from keyhole.figures.sheets import make_figure
 from keyhole.lab.figures.groups import grouped
+from keyhole.lab.figures.layout import make_figure
+from keyhole.lab.figures.panels import Panel
 from keyhole.lab.figures.shares import make_shares
 from keyhole.lab.results import Curve
 from keyhole.lab.study import PanelSpec, Study

@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from keyhole.figures.canvas import LegendEntry, frame, new_figure, save_both, wrapped
-from keyhole.figures.estimates import draw_estimates
-from keyhole.figures.looks import looks_of
+from keyhole.lab.figures.canvas import LegendEntry, frame, new_figure, save_both, wrapped
+from keyhole.lab.figures.drawings import estimates_of
+from keyhole.lab.figures.estimates import draw_estimates
+from keyhole.lab.figures.styles import looks_of
 from keyhole.offline.bounds import BOUNDS
-from keyhole.offline.gate import Evaluation, estimates_of
+from keyhole.offline.evaluation import Evaluation
 
 _WIDTH, _HEIGHT = 11.0, 3.9
 _PANEL_TITLE = 10.0

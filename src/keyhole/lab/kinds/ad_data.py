@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, IntArray, LibraryMissing, check_choice
+from keyhole.base.files import reading_arrays
 from keyhole.data.bandit.campaign import (
     BANK_IMPRESSIONS,
     BANK_RATES,
@@ -20,8 +22,6 @@ from keyhole.data.bandit.campaign import (
 from keyhole.data.bandit.convert import bandit_feedback
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.selection import information_gain, select_features
-from keyhole.errors import FloatArray, IntArray, LibraryMissing, check_choice
-from keyhole.files import reading_arrays
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
 from keyhole.lab.inputs import DataMissing, data_folder
 from keyhole.offline import importance_weighted, student_t, target_of

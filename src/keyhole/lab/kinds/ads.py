@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import check_choice, check_integer
+from keyhole.base.errors import check_choice, check_integer
+from keyhole.base.threads import n_cores, play_runs
 from keyhole.lab.inputs import Description, check_fields
 from keyhole.lab.kinds.ad_data import (
     BUNDLED_SET,
@@ -23,7 +24,6 @@ from keyhole.lab.kinds.ad_data import (
     positive_share,
 )
 from keyhole.lab.results import Axes, Curve
-from keyhole.threads import n_cores, play_runs
 
 METRICS = {
     "positive": "share of clicks, %",

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import keyhole
+from keyhole.base.errors import InvalidInput, check_choice, check_integer, check_seed, shown
+from keyhole.base.files import plain
 from keyhole.contracts import Measure, Ranker, Reveal, World, whole_matrix
+from keyhole.contracts.registry import all_settings, check_options, options_of
 from keyhole.data import PEOPLE_ORDERS, people_in_order, read_ratings
-from keyhole.errors import InvalidInput, check_choice, check_integer, check_seed, shown
-from keyhole.files import plain
 from keyhole.game.comparators import best_fixed
 from keyhole.game.play import play
 from keyhole.game.trace import Trace
 from keyhole.lab.inputs import DATA_PREFIX, DataMissing, Description, data_folder
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, Fixed, FixedListRanker
-from keyhole.registry import all_settings, check_options, options_of
 from keyhole.reveals import REVEALS, Top, least_reveal
 from keyhole.worlds import WORLDS, Choices, Ratings, Recorded, Shuffled
 

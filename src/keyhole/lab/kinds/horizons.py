@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import InvalidInput, check_integer, check_number
+from keyhole.base.errors import InvalidInput, check_integer, check_number
 from keyhole.lab.inputs import Description, check_fields
 from keyhole.lab.kinds.games import GameSpec, build, play_game
 from keyhole.lab.kinds.sides import SidesSpec, build_sides, play_sides

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.errors import InvalidInput, check_choice, check_flag, check_integer
 from keyhole.contracts import Measure, Reveal, World
+from keyhole.contracts.registry import check_options
 from keyhole.data import QuerySet, read_letor
-from keyhole.errors import InvalidInput, check_choice, check_flag, check_integer
 from keyhole.game.play import play
 from keyhole.game.stream import LetorStream
 from keyhole.lab.inputs import DATA_PREFIX, DataMissing, Description, data_folder
 from keyhole.lab.results import Axes, Curve
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker
-from keyhole.registry import check_options
 from keyhole.reveals import Noisy, Top, least_reveal
 from keyhole.surrogates import SURROGATES, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate

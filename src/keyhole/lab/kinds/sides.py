@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.lab.inputs import Description, check_fields
 from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game
 from keyhole.lab.results import Axes, Curve

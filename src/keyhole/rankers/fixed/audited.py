@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.errors import FloatArray, IntArray
+from keyhole.base.errors import FloatArray, IntArray
 from keyhole.kernels.compiled import kernel, rare_kernel
 
 MOST_BUCKETS = 96

@@ -6,8 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.contracts import Feedback, Impression, Item, Measure, Query, Ranker, are_finite
-from keyhole.errors import (
+from keyhole.base.errors import (
     MAX_ROUND,
     FloatArray,
     IntArray,
@@ -16,6 +15,7 @@ from keyhole.errors import (
     check_top_grade,
     shown,
 )
+from keyhole.contracts import Feedback, Impression, Item, Measure, Query, Ranker, are_finite
 from keyhole.kernels.compiled import kernel
 from keyhole.measures import measure as named_measure
 

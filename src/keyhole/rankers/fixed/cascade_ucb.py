@@ -6,8 +6,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from keyhole.base.errors import check_choice
 from keyhole.contracts import RankerKernel
-from keyhole.errors import check_choice
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import GameFacts

@@ -4,8 +4,8 @@ from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
 
+from keyhole.base.errors import MAX_ROUND, IntArray, InvalidInput
 from keyhole.bounds import ftpl
-from keyhole.errors import MAX_ROUND, IntArray, InvalidInput
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, check_number
 from keyhole.contracts import Impression, RankerKernel
-from keyhole.errors import FloatArray, check_number
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar
 from keyhole.rankers.fixed.base import GameFacts
@@ -18,7 +18,7 @@ from keyhole.rankers.fixed.counting import (
     counting_work,
     sort_by_means,
 )
-from keyhole.rankers.fixed.lifts import lift, place_of_any
+from keyhole.rankers.fixed.promote import lift, place_of_any
 
 _COIN, _ITEM = 1, 2
 

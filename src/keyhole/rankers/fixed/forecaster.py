@@ -6,8 +6,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from keyhole.contracts import Measure, RankerKernel
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     IntArray,
     InvalidInput,
@@ -15,6 +14,7 @@ from keyhole.errors import (
     check_integer,
     check_number,
 )
+from keyhole.contracts import Measure, RankerKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.rankers.fixed.base import (
     Epochs,
@@ -182,7 +182,7 @@ class Forecaster(EnumeratedRanker):
     >>> Forecaster(3, horizon=1000, measure="NDCG")
     Traceback (most recent call last):
     ...
-    keyhole.errors.NotObservable: NDCG on 3 items with 2 grades cannot be estimated from the \
+    keyhole.base.errors.NotObservable: NDCG on 3 items with 2 grades cannot be estimated from the \
 top 1: no ranker learns it from that feedback (closest fit is off by 0.056).
     """
 

@@ -5,9 +5,9 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
+from keyhole.base.errors import IntArray, InvalidInput, check_choice, check_flag, check_number
 from keyhole.bounds import choices, ftpl
 from keyhole.contracts import RankerKernel
-from keyhole.errors import IntArray, InvalidInput, check_choice, check_flag, check_number
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import (

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from keyhole.base.errors import check_integer, check_number
 from keyhole.contracts import MeasureParams, MeasureWork, RankerKernel, measure_work
-from keyhole.errors import check_integer, check_number
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.rankers.fixed.base import (
     Epochs,

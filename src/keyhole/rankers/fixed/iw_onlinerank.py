@@ -5,15 +5,15 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, check_number
 from keyhole.bounds import ftpl
 from keyhole.bounds import iw_onlinerank as bounds
 from keyhole.contracts import Impression, RankerKernel
-from keyhole.errors import FloatArray, check_number
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import gumbels, scalar
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
 from keyhole.rankers.fixed.base import FixedListRanker, GameFacts, gain_of
-from keyhole.rankers.fixed.lifts import lift_any
+from keyhole.rankers.fixed.promote import lift_any
 
 _NOISE, _COIN, _LIFTED = 0, 1, 2
 _N_NODES = 64

@@ -4,14 +4,14 @@ from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
+from keyhole.base.display import some_of
+from keyhole.base.errors import MAX_ROUND, FloatArray, IntArray, InvalidInput, check_ranking
 from keyhole.bounds import ftpl
 from keyhole.contracts import Impression
-from keyhole.describing import some_of
-from keyhole.errors import MAX_ROUND, FloatArray, IntArray, InvalidInput, check_ranking
 from keyhole.rankers.fixed.audited import MOST_BUCKETS, Histograms, odd_items
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker, GameFacts, places_in
+from keyhole.rankers.fixed.exploration_value import value_table
 from keyhole.rankers.fixed.keystone_rounds import ROUNDS, KeystoneParams
-from keyhole.rankers.fixed.lifting import value_table
 from keyhole.rankers.fixed.safe import ALARMS, FLOOR_RATE, LEAD_SQUARES, VARIANCE, safe_params
 
 

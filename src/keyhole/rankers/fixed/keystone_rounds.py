@@ -15,14 +15,14 @@ from keyhole.rankers.fixed.audited import (
     observe,
 )
 from keyhole.rankers.fixed.base import gain_of
-from keyhole.rankers.fixed.lifting import (
+from keyhole.rankers.fixed.exploration_value import (
     LOOKS,
     is_due,
     is_worth_its_price,
     next_look,
     price_of_lift,
 )
-from keyhole.rankers.fixed.lifts import lift, lift_any
+from keyhole.rankers.fixed.promote import lift, lift_any
 from keyhole.rankers.fixed.safe import (
     ALARMS,
     BLOCK,

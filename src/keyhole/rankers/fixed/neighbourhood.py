@@ -6,9 +6,9 @@ from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
 
+from keyhole.base.errors import IntArray, InvalidInput
 from keyhole.bounds import ftpl, precision
 from keyhole.contracts import RankerKernel
-from keyhole.errors import IntArray, InvalidInput
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniform, uniforms
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
@@ -269,8 +269,8 @@ class NeighbourhoodWatch(FixedListRanker):
     >>> NeighbourhoodWatch(20, measure="Precision@5")
     Traceback (most recent call last):
     ...
-    keyhole.errors.InvalidInput: `n_items` of NeighbourhoodWatch must leave at most 70 sets of 5 \
-items, got 20, which leaves 15504.
+    keyhole.base.errors.InvalidInput: `n_items` of NeighbourhoodWatch must leave at most 70 sets \
+of 5 items, got 20, which leaves 15504.
     """
 
     needs_gain_per_item: ClassVar[bool] = True

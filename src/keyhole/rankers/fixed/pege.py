@@ -4,8 +4,8 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from keyhole.base.errors import MAX_ROUND, IntArray
 from keyhole.contracts import RankerKernel
-from keyhole.errors import MAX_ROUND, IntArray
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniforms_of
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work

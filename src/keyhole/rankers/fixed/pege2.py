@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, IntArray
 from keyhole.contracts import RankerKernel
-from keyhole.errors import FloatArray, IntArray
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.sorting import SortWork
 from keyhole.rankers.fixed.base import GameFacts

@@ -5,8 +5,8 @@ from typing import Any, ClassVar, NamedTuple, Self, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_ranking
 from keyhole.contracts import Impression, RankerKernel
-from keyhole.errors import FloatArray, IntArray, InvalidInput, check_ranking
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.kernels.sorting import sort_descending

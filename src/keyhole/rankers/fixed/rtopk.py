@@ -6,9 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
-from keyhole.bounds import blocks, choices, ftpl
-from keyhole.contracts import Impression, RankerKernel
-from keyhole.errors import (
+from keyhole.base.errors import (
     FloatArray,
     IntArray,
     InvalidInput,
@@ -17,6 +15,8 @@ from keyhole.errors import (
     check_integer,
     check_number,
 )
+from keyhole.bounds import blocks, choices, ftpl
+from keyhole.contracts import Impression, RankerKernel
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import scalar, uniforms_of
 from keyhole.kernels.sorting import sort_descending

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.errors import FloatArray
+from keyhole.base.errors import FloatArray
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniforms_of
 from keyhole.kernels.sorting import sort_descending

@@ -5,9 +5,9 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
 
+from keyhole.base.errors import FloatArray, check_number
 from keyhole.bounds import ftpl, precision
 from keyhole.contracts import Impression, RankerKernel
-from keyhole.errors import FloatArray, check_number
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar, uniforms
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work

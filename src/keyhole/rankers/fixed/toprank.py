@@ -5,12 +5,12 @@ from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
 
+from keyhole.base.errors import MAX_ROUND, IntArray, InvalidInput
+from keyhole.base.limits import check_memory
 from keyhole.contracts import RankerKernel
-from keyhole.errors import MAX_ROUND, IntArray, InvalidInput
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
-from keyhole.limits import check_memory
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker, GameFacts
 from keyhole.rankers.fixed.counting import Gains, gain_in_unit, gains_of
 

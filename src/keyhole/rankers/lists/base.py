@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.base.errors import FloatArray, InvalidInput, check_choice, check_flag, check_number
+from keyhole.base.limits import check_length, check_memory
 from keyhole.contracts import Query, Ranker
-from keyhole.errors import FloatArray, InvalidInput, check_choice, check_flag, check_number
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.kernels.vectors import chain, linear_scores
-from keyhole.limits import check_length, check_memory
 from keyhole.rankers.lists.steps import STEPS, Step, centre, project
 from keyhole.surrogates.base import Surrogate, SurrogateWork, surrogate_work
 

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.errors import check_number
 from keyhole.contracts import RankerKernel
-from keyhole.errors import check_number
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import scalar
 from keyhole.kernels.laws import free_normals

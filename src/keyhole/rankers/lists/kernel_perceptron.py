@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.base.errors import check_integer, check_number, check_top_grade
+from keyhole.base.limits import check_memory
 from keyhole.contracts import Measure, MeasureParams, RankerKernel
-from keyhole.errors import check_integer, check_number, check_top_grade
 from keyhole.kernels.compiled import assemble, kernel
-from keyhole.limits import check_memory
 from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists.base import EVERYTHING, ContextualRanker, rank_greedily
 from keyhole.rankers.lists.gradient import by_item, show_greedily
@@ -213,8 +213,8 @@ class KernelSLAMPerceptron(_KernelPerceptron):
     >>> KernelSLAMPerceptron(5, 20, budget=8)
     Traceback (most recent call last):
     ...
-    keyhole.errors.InvalidInput: `budget` of KernelSLAMPerceptron, which adds up to 20 support \
-vectors at a time, must be an integer of at least 20, got 8.
+    keyhole.base.errors.InvalidInput: `budget` of KernelSLAMPerceptron, which adds up to 20 \
+support vectors at a time, must be an integer of at least 20, got 8.
     """
 
     def __init__(

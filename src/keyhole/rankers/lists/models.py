@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.base.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
+from keyhole.base.files import reading_arrays, write_arrays
 from keyhole.contracts import Ranker
-from keyhole.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
-from keyhole.files import reading_arrays, write_arrays
 from keyhole.kernels.vectors import linear_scores
 from keyhole.rankers.lists.similarity import (
     SIMILARITIES,

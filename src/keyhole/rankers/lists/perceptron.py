@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from keyhole.base.errors import InvalidInput, check_flag, check_number, check_top_grade
 from keyhole.contracts import Measure, MeasureParams, RankerKernel
-from keyhole.errors import InvalidInput, check_flag, check_number, check_top_grade
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.vectors import chain
 from keyhole.measures import measure as named_measure

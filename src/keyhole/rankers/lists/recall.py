@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.base.errors import InvalidInput, check_integer
+from keyhole.base.limits import check_memory
 from keyhole.contracts import RankerKernel
-from keyhole.errors import InvalidInput, check_integer
 from keyhole.kernels.checking import all_finite
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar, uniforms
 from keyhole.kernels.sorting import sort_descending
-from keyhole.limits import check_memory
-from keyhole.rankers.fixed.lifting import value_table
+from keyhole.rankers.fixed.exploration_value import value_table
 from keyhole.rankers.lists.base import ContextualRanker
 from keyhole.rankers.lists.recall_features import EXTRA, describe, learn_component
 from keyhole.rankers.lists.recall_lists import (

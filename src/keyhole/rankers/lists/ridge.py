@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.errors import check_number
+from keyhole.base.errors import check_number
+from keyhole.base.limits import check_memory
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.sorting import SortWork
 from keyhole.kernels.vectors import chain, linear_scores
-from keyhole.limits import check_memory
 from keyhole.rankers.lists.standardised import StandardisedRanker, list_work
 
 _SEEN, _SQUARES = 0, 1

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.errors import LARGEST_NUMBER, check_choice, check_integer, check_number
+from keyhole.base.errors import LARGEST_NUMBER, check_choice, check_integer, check_number
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.vectors import linear_scores
 

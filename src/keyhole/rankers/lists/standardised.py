@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.errors import check_integer
+from keyhole.base.errors import check_integer
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
 from keyhole.kernels.vectors import linear_scores

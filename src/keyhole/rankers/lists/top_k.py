@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
+from keyhole.base.errors import NotObservable, check_choice, check_integer, check_number
 from keyhole.contracts import RankerKernel
-from keyhole.errors import NotObservable, check_choice, check_integer, check_number
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import scalar, uniforms
 from keyhole.kernels.sorting import sort_descending
@@ -210,8 +210,8 @@ class ContextualRTopK(ContextualRanker):
     >>> ContextualRTopK(136, 100, surrogate="listnet")
     Traceback (most recent call last):
     ...
-    keyhole.errors.NotObservable: `surrogate` of ContextualRTopK must have a gradient of terms of \
-one or two documents; that of listnet needs the relevance of all.
+    keyhole.base.errors.NotObservable: `surrogate` of ContextualRTopK must have a gradient of \
+terms of one or two documents; that of listnet needs the relevance of all.
     """
 
     kernel: RankerKernel

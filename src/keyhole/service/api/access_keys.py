@@ -8,7 +8,7 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keyhole.errors import shown
+from keyhole.base.errors import shown
 from keyhole.service.api.operations import Operation, Reply, json_response
 from keyhole.service.errors import NotFound
 from keyhole.service.events import Key
@@ -16,7 +16,7 @@ from keyhole.service.http.request import json_of
 from keyhole.service.keys import MOST_NAME, ScopeName, new_key
 
 if TYPE_CHECKING:
-    from keyhole.service.http.service import Service
+    from keyhole.service.http.context import Service
 
 RankerPattern = Annotated[
     str, Meta(min_length=1, max_length=64, pattern=r"\A(\*|[A-Za-z0-9][A-Za-z0-9._-]*)\Z")

@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from keyhole.errors import KeyholeError
+from keyhole.base.errors import KeyholeError
 from keyhole.service.commands import EvaluationRequest
 from keyhole.service.errors import NotFound
 from keyhole.service.evaluations import evaluate, judge_of
 from keyhole.service.events import Config
 from keyhole.service.http.problems import Busy, Problem, problem_of
-from keyhole.service.live import LiveRanker
-from keyhole.service.logs import logger
+from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.store.base import Store
+from keyhole.service.structured_logs import logger
 
 _KEPT = 200
 _WAITING = 16

@@ -7,7 +7,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keyhole.errors import InvalidInput, KeyholeError, shown
+from keyhole.base.errors import InvalidInput, KeyholeError, shown
 from keyhole.service.api.operations import JSON, Operation, Parameter, Reply, json_response
 from keyhole.service.commands import (
     MAX_BATCH,
@@ -25,14 +25,14 @@ from keyhole.service.commands import (
     RankReply,
     RankRequest,
 )
-from keyhole.service.desk import Desk
 from keyhole.service.events import Outcome
+from keyhole.service.group_commit import Desk
 from keyhole.service.http.problems import BadBody, Refused, encode, problem_of, refused_body
 from keyhole.service.http.request import JSON_TYPES, NDJSON_TYPES, body_of, decode, json_of
-from keyhole.service.logs import logger
+from keyhole.service.structured_logs import logger
 
 if TYPE_CHECKING:
-    from keyhole.service.http.service import Service
+    from keyhole.service.http.context import Service
 
 MAX_LINES = 1_000
 

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from keyhole.errors import check_choice
+from keyhole.base.errors import check_choice
 from keyhole.service.api.evaluations import EvaluationReply
 from keyhole.service.api.operations import Operation, Parameter, Reply, json_response
 from keyhole.service.commands import EvaluationRequest
@@ -24,7 +24,7 @@ from keyhole.service.store.export import event_records, impressions, write_parqu
 from keyhole.service.summary import event_page
 
 if TYPE_CHECKING:
-    from keyhole.service.http.service import Service
+    from keyhole.service.http.context import Service
 
 FORMATS = {
     "json": "application/json",

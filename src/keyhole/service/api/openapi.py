@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
+from keyhole.base.version import __version__
 from keyhole.service.api.operations import Operation, Parameter, Reply
-from keyhole.service.api.table import OPERATIONS
+from keyhole.service.api.routes import OPERATIONS
 from keyhole.service.commands import EventId, Name
 from keyhole.service.http.problems import Problem, encode
-from keyhole.version import __version__
 
 _REF = "#/components/schemas/{name}"
 _PARAMETERS = {

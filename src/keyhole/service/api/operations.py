@@ -12,7 +12,7 @@ from keyhole.service.http.problems import encode
 from keyhole.service.keys import ScopeName
 
 if TYPE_CHECKING:
-    from keyhole.service.http.service import Service
+    from keyhole.service.http.context import Service
 
 Handler = Callable[[Request, "Service"], Awaitable[Response]]
 JSON = "application/json"

@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keyhole.errors import InvalidInput, shown
+from keyhole.base.errors import InvalidInput, shown
 from keyhole.service.api.operations import Operation, Parameter, Reply, json_response
 from keyhole.service.commands import (
     Configure,
@@ -25,16 +25,16 @@ from keyhole.service.commands import (
     Revision,
     StateReply,
 )
-from keyhole.service.configuring import revise
+from keyhole.service.configuration import check_settings
 from keyhole.service.errors import StaleVersion
 from keyhole.service.http.problems import Forbidden, encode
 from keyhole.service.http.request import JSON_TYPES, body_of, decode, json_of, number, query_of
 from keyhole.service.http.streams import LiveStream
-from keyhole.service.listing import page_of
-from keyhole.service.specs import check_settings
+from keyhole.service.paging import page_of
+from keyhole.service.ranker_changes import revise
 
 if TYPE_CHECKING:
-    from keyhole.service.http.service import Service
+    from keyhole.service.http.context import Service
 
 _request = msgspec.json.Decoder(RankerRequest)
 _named = msgspec.json.Decoder(dict[str, msgspec.Raw])

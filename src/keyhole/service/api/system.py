@@ -7,13 +7,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from keyhole.base.version import __version__
 from keyhole.service.api.operations import JSON, Operation, Reply, json_response
 from keyhole.service.http.problems import NotReady
 from keyhole.service.metrics import CONTENT_TYPE
-from keyhole.version import __version__
 
 if TYPE_CHECKING:
-    from keyhole.service.http.service import Service
+    from keyhole.service.http.context import Service
 
 
 class HealthReply(msgspec.Struct, frozen=True):

@@ -5,10 +5,10 @@ from pathlib import Path
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from keyhole.service.dashboard.acts import ActingDashboard
+from keyhole.service.dashboard.actions import ActingDashboard
 from keyhole.service.dashboard.pages import documentation, error_html, error_page, login_html
 from keyhole.service.dashboard.views import Settings
-from keyhole.service.desk import Desk
+from keyhole.service.group_commit import Desk
 
 __all__ = ["error_html", "error_page", "login_html", "routes"]
 

@@ -4,7 +4,7 @@ import json
 import shlex
 from typing import Any
 
-from keyhole.service.live import LiveRanker
+from keyhole.service.ranker_state import LiveRanker
 
 _DOCUMENTS = ("first", "second", "third")
 _FIRST_ITEMS = ["news", "sport", "weather", "puzzle"]

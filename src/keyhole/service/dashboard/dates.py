@@ -4,9 +4,9 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from keyhole.errors import InvalidInput, shown
+from keyhole.base.errors import InvalidInput, shown
 from keyhole.service.events import body_of
-from keyhole.service.live import LiveRanker
+from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.store.base import Store
 
 _FIRST_YEAR = 1970

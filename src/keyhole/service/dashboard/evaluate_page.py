@@ -5,9 +5,9 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.service.commands import EvaluationRequest
-from keyhole.service.dashboard.numbers import NONE, count, interval, signed, value
+from keyhole.service.dashboard.formatting import NONE, count, interval, signed, value
 
 DECISIVE = "doubly-robust"
 PLAIN = "importance-weighted"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from keyhole.service.dashboard.numbers import NONE, count, duration, moment, percent, value
+from keyhole.service.dashboard.formatting import NONE, count, duration, moment, percent, value
 
 MAX_ROWS = 100
 STATUS = {

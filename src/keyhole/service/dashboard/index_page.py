@@ -3,7 +3,7 @@
 from typing import Any
 
 from keyhole.service.dashboard.figures import polyline, smoothed
-from keyhole.service.dashboard.numbers import count, value
+from keyhole.service.dashboard.formatting import count, value
 from keyhole.service.dashboard.ranker_page import MODES, preparing_says
 
 ROWS = 50

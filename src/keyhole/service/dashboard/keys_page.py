@@ -1,6 +1,6 @@
 """What the page of access keys shows: a row each, in words."""
 
-from keyhole.service.dashboard.numbers import moment
+from keyhole.service.dashboard.formatting import moment
 from keyhole.service.events import Key
 
 

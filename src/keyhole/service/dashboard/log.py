@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from keyhole.service.dashboard.event_page import LEARNED, STATUS
-from keyhole.service.dashboard.numbers import count, instant, moment
+from keyhole.service.dashboard.formatting import count, instant, moment
 from keyhole.service.events import (
     Activated,
     Answered,

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from keyhole.version import __version__
+from keyhole.base.version import __version__
 
 _HEADERS = {"cache-control": "no-store"}
 DOCUMENTS = ("docs/service.md", "docs/operating.md")

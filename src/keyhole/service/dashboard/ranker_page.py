@@ -7,7 +7,7 @@ is put into words in one place only.
 from typing import Any
 
 from keyhole.service.dashboard.figures import ceiling, chart, smoothed, thinned
-from keyhole.service.dashboard.numbers import (
+from keyhole.service.dashboard.formatting import (
     NONE,
     count,
     duration,

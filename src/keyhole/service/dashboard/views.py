@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from keyhole.errors import InvalidInput, KeyholeError
+from keyhole.base.errors import InvalidInput, KeyholeError
 from keyhole.service.commands import EvaluationRequest
 from keyhole.service.dashboard.commands import first_commands, next_commands
 from keyhole.service.dashboard.dates import days_of, rounds_of, seqs_of
@@ -29,7 +29,6 @@ from keyhole.service.dashboard.log import KINDS, event_address, event_row, log_p
 from keyhole.service.dashboard.pages import error_page, html, plain, root_of, with_query
 from keyhole.service.dashboard.ranker_page import MODES, acts_of, ranker_page, within
 from keyhole.service.dashboard.stream import messages
-from keyhole.service.desk import Desk
 from keyhole.service.errors import (
     Conflict,
     NotAllowed,
@@ -40,8 +39,9 @@ from keyhole.service.errors import (
     StoreError,
 )
 from keyhole.service.evaluations import evaluate
-from keyhole.service.listing import page_of
-from keyhole.service.live import LiveRanker
+from keyhole.service.group_commit import Desk
+from keyhole.service.paging import page_of
+from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.summary import brief, event_page
 from keyhole.service.summary import summary as summary_of
 

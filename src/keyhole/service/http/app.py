@@ -13,17 +13,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from keyhole.errors import KeyholeError
+from keyhole.base.errors import KeyholeError
 from keyhole.service.api.openapi import document
 from keyhole.service.api.operations import Operation
-from keyhole.service.api.table import OPERATIONS
-from keyhole.service.desk import Desk
-from keyhole.service.http.door import NO_SLASH, Door
+from keyhole.service.api.routes import OPERATIONS
+from keyhole.service.compilation import Preparer
+from keyhole.service.group_commit import Desk
+from keyhole.service.http.context import Service
 from keyhole.service.http.endpoint import Endpoint
-from keyhole.service.http.pages import Pages, page_refused
+from keyhole.service.http.login import Pages, page_refused
+from keyhole.service.http.middleware import NO_SLASH, Door
 from keyhole.service.http.problems import of_starlette, response_to
-from keyhole.service.http.service import Service
-from keyhole.service.preparing import Preparer
 from keyhole.service.settings import Settings
 
 

@@ -14,9 +14,14 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from keyhole.service.http import refusals
-from keyhole.service.http.refusals import FRAME_SHARE, MAX_FIELDS, MAX_FRAME_BYTES, MAX_HEAD_BYTES
-from keyhole.service.http.turns import Turns
+from keyhole.service.http import connection_errors
+from keyhole.service.http.connection_errors import (
+    FRAME_SHARE,
+    MAX_FIELDS,
+    MAX_FRAME_BYTES,
+    MAX_HEAD_BYTES,
+)
+from keyhole.service.http.fairness import Turns
 from keyhole.service.settings import Settings
 
 try:
@@ -181,13 +186,13 @@ class Connection(HttpToolsProtocol):
         except httptools.HttpParserUpgrade:
             return  # which was refused
         except httptools.HttpParserError:
-            self._refuse(refusals.NO_HTTP)
+            self._refuse(connection_errors.NO_HTTP)
         if not self._is_in_body and self._n_frame > MAX_HEAD_BYTES:
-            self._refuse(refusals.HEAD_TOO_LARGE)
+            self._refuse(connection_errors.HEAD_TOO_LARGE)
         elif self._is_in_body and self._n_frame > MAX_FRAME_BYTES + self._n_body // FRAME_SHARE:
-            self._refuse(refusals.FRAME_TOO_LARGE)
+            self._refuse(connection_errors.FRAME_TOO_LARGE)
         elif not self._hold(self._n_request):
-            self._refuse(refusals.TOO_MANY)
+            self._refuse(connection_errors.TOO_MANY)
 
     def _let_wait(self) -> None:
         """Read no more until what waits is parsed: in the next turn, or after an answer.
@@ -239,7 +244,7 @@ class Connection(HttpToolsProtocol):
         if self._is_in_body or self._is_over():  # trailers are dropped
             return
         if len(self.headers) == MAX_FIELDS:
-            self._refuse(refusals.HEAD_TOO_LARGE)
+            self._refuse(connection_errors.HEAD_TOO_LARGE)
             return
         super().on_header(name, value)
 
@@ -260,12 +265,12 @@ class Connection(HttpToolsProtocol):
 
     def _wrong_with(self, names: list[bytes]) -> bytes | None:
         if self.parser.should_upgrade():  # a body would be read as another request
-            return refusals.UPGRADE
+            return connection_errors.UPGRADE
         n_hosts = names.count(b"host")
         if n_hosts > 1 or names.count(b"authorization") > 1:
-            return refusals.TWICE
+            return connection_errors.TWICE
         if not n_hosts and self.parser.get_http_version() not in ("0.9", "1.0"):
-            return refusals.NO_HOST
+            return connection_errors.NO_HOST
         return None
 
     def on_body(self, body: bytes) -> None:
@@ -334,7 +339,7 @@ class Connection(HttpToolsProtocol):
             return
         if self._is_asking:
             if took >= longest:
-                self._refuse(refusals.TOO_SLOW)
+                self._refuse(connection_errors.TOO_SLOW)
                 return
             longest -= took
         elif not self._is_answering():

@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from keyhole.service.api.operations import Operation
-from keyhole.service.http.access import WHO, access_of, check_access
+from keyhole.service.http.auth import WHO, access_of, check_access
 from keyhole.service.http.problems import NotReady, Unauthorized, WrongMethod
 
 if TYPE_CHECKING:
-    from keyhole.service.http.service import Service
+    from keyhole.service.http.context import Service
 
 
 class Endpoint:

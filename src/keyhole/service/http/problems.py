@@ -11,8 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Scope
 
-from keyhole import errors as library
-from keyhole.errors import KeyholeError
+from keyhole.base import errors as library
+from keyhole.base.errors import KeyholeError
 from keyhole.service import errors
 
 Headers = Mapping[str, str]

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 
-from keyhole.errors import InvalidInput, check_choice, shown
+from keyhole.base.errors import InvalidInput, check_choice, shown
 from keyhole.service.http.problems import Malformed, TooLarge, WrongContentType, refused_body
 
 T = TypeVar("T")

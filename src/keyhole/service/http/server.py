@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import uvicorn
 from uvicorn.server import HANDLED_SIGNALS
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.service.http.app import Application
 from keyhole.service.http.connection import connections
 from keyhole.service.settings import Settings

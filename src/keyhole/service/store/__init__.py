@@ -1,11 +1,11 @@
 """Stores of the log: one file and one row each."""
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from keyhole.errors import LibraryMissing, check_choice
+from keyhole.base.errors import LibraryMissing, check_choice
+from keyhole.base.lazy import named
 from keyhole.service.store.base import Store
 
 
@@ -13,13 +13,12 @@ class StoreRow(NamedTuple):
     """A kind of store: what its addresses begin with, and its class, imported when it is opened."""
 
     scheme: str
-    module: str
-    name: str
+    where: str
 
     def open(self, address: str, *, read_only: bool = False, create: bool = False) -> Store:
         """Return the log at an address, less its scheme."""
         try:
-            kind: Callable[..., Store] = getattr(import_module(self.module), self.name)
+            kind: Callable[..., Store] = named(self.where)
         except ModuleNotFoundError as error:
             raise LibraryMissing(f"The log of the service needs {error.name}", "service") from None
         return kind(address, read_only=read_only, create=create)
@@ -28,8 +27,8 @@ class StoreRow(NamedTuple):
 STORES: dict[str, StoreRow] = {
     row.scheme: row
     for row in (
-        StoreRow("sqlite", "keyhole.service.store.sqlite", "SqliteStore"),
-        StoreRow("memory", "keyhole.service.store.memory", "MemoryStore"),
+        StoreRow("sqlite", "keyhole.service.store.sqlite:SqliteStore"),
+        StoreRow("memory", "keyhole.service.store.memory:MemoryStore"),
     )
 }
 
@@ -49,7 +48,7 @@ def open_store(address: Path | str, *, read_only: bool = False, create: bool = F
     >>> open_store("postgres://localhost")
     Traceback (most recent call last):
     ...
-    keyhole.errors.UnknownName: ...
+    keyhole.base.errors.UnknownName: ...
     """
     scheme, colon, rest = str(address).partition(":")
     if colon and rest.startswith("//"):

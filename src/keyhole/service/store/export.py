@@ -9,7 +9,7 @@ from typing import IO, Any
 import msgspec
 import numpy as np
 
-from keyhole.errors import LibraryMissing
+from keyhole.base.errors import LibraryMissing
 from keyhole.service.errors import StoreDamaged
 from keyhole.service.events import Answered, Config, Event, OutcomeOf, Ranked, body_of
 from keyhole.service.store.base import Store

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
-from keyhole.errors import InvalidInput
+from keyhole.base.errors import InvalidInput
 from keyhole.service.errors import Conflict
 from keyhole.service.events import Event, Key, Kind, Snapshot
 from keyhole.service.store.base import Store

@@ -11,13 +11,12 @@ from typing import Any
 
 import apsw
 
-from keyhole.files import shortened
+from keyhole.base.files import shortened
 from keyhole.service.errors import Conflict, StoreDamaged, StoreError, StoreFailed, StoreFull
 from keyhole.service.events import Event, Key, Kind, Snapshot
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import Tip, follow, tip_of
-from keyhole.service.store.holding import Holding
-from keyhole.service.store.journal import Journal
+from keyhole.service.store.file_lock import Holding
 from keyhole.service.store.sqlite_file import (
     MIGRATIONS,
     SECRET_SIZE,
@@ -27,6 +26,7 @@ from keyhole.service.store.sqlite_file import (
     transaction,
     version_of,
 )
+from keyhole.service.store.wal import Journal
 
 _PAGE = 256
 """Events that are read at a time."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import apsw
 
-from keyhole.files import shortened
+from keyhole.base.files import shortened
 from keyhole.service.errors import (
     StoreDamaged,
     StoreError,

@@ -1,0 +1,1 @@
+"""What everything else rests on: errors, checks, files, threads, limits."""

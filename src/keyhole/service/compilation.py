@@ -1,0 +1,326 @@
+"""The code of rankers is made ready while others are served: compiled elsewhere, loaded here.
+
+To compile takes seconds, in which a process answers nobody: Numba holds Python's lock. So another
+process does it, and leaves the code on disk. Here it is only loaded, in a thread, and piece by
+piece.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from numba.core import event
+
+from keyhole.base.errors import KeyholeError
+from keyhole.kernels.code_cache import NotCompiled, code_folder, only_from_disk
+from keyhole.service.commands import RankerRequest
+from keyhole.service.compile_status import Preparation, Source
+from keyhole.service.compile_worker import Order
+from keyhole.service.events import Config
+from keyhole.service.structured_logs import logger
+from keyhole.service.warm_up import code_of, warming
+
+T = TypeVar("T")
+
+_LOOK_SECONDS = 1.0
+"""How long whoever creates a ranker waits for code that is on disk."""
+_TICK = 1.0
+_COMPILES = "numba:compile"
+_TIMES = 2
+"""How often a process that compiles is tried."""
+_LONGEST_COMPLAINT = 500
+_MOST_LISTED = 5
+_PAUSE = 0.002
+"""Seconds between two pieces of code that are loaded: others have their turn in them."""
+_TURN = 0.0005
+"""Seconds that a thread may hold Python's lock while code is loaded; otherwise ten times that."""
+
+
+class Stopped(KeyholeError):
+    """Preparing ends because the service does."""
+
+
+class Preparer:
+    """Prepares the code of rankers, as many at once as leave half of the processors to others."""
+
+    def __init__(self) -> None:
+        n_processors = os.cpu_count() or 1
+        self._n_at_start = n_processors
+        self._pool = ThreadPoolExecutor(max(1, n_processors // 2), "keyhole-preparing")
+        self._lock = threading.Lock()
+        self._children: set[subprocess.Popen[bytes]] = set()
+        self._is_stopping = self._is_watching = False
+        self._watch = _Watch()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.known: dict[str, Preparation] = {}
+        """The preparations of all rankers since the start, by name."""
+        self._by_code: dict[bytes, Preparation] = {}
+        """Those of the rankers that came first, by what code they need."""
+
+    def told(self) -> str | None:
+        """Return a sentence on what is being prepared and for how long, if anything is."""
+        going_on = [each for each in dict.fromkeys(list(self.known.values())) if each.is_open]
+        if not going_on:
+            return None
+        listed = [f"{e.ranker} ({e.kind}) for {e.seconds:.0f} s" for e in going_on[:_MOST_LISTED]]
+        if len(going_on) > _MOST_LISTED:
+            listed.append(f"{len(going_on) - _MOST_LISTED} more")
+        return f"Code of rankers is being prepared: {', '.join(listed)}; come again in a moment."
+
+    # ------------------------------------------------------------------- while it serves
+
+    def begin(self, ranker: str, config: Config, tell: Callable[[], None]) -> Preparation:
+        """Begin to prepare a ranker; ``tell`` is called every second, and at the end.
+
+        What another ranker had prepared, a ranker that needs the same code need not.
+        """
+        before = self._by_code.get(code_of(config))
+        if before is not None and before.state == "ready":
+            before.looked.set()
+            self.known[ranker] = before
+            return before
+        preparation = self._preparation(ranker, config)
+        task = asyncio.create_task(self._follow(preparation, config, tell))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return preparation
+
+    def _preparation(self, ranker: str, config: Config) -> Preparation:
+        preparation = self.known[ranker] = Preparation(ranker, config)
+        self._by_code[code_of(config)] = preparation
+        return preparation
+
+    async def look(self, preparation: Preparation) -> None:
+        """Wait until code that is on disk is loaded, unless that takes longer than a moment."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(preparation.looked.wait(), _LOOK_SECONDS)
+
+    async def run(self, work: Callable[[], T], request: RankerRequest, name: str) -> T:
+        """Return what some work on the request for a ranker comes to, or raise as it does.
+
+        Few kinds need code to be made, and few measures to be judged: those wait for it here.
+        """
+        found: list[T] = []
+
+        def load() -> None:
+            found.append(work())
+
+        if not await asyncio.to_thread(_from_disk, load):
+            loop, order = asyncio.get_running_loop(), Order(request=request)
+            self._check_going_on()
+            await loop.run_in_executor(self._pool, self._ensure, load, order, name)
+        return found[-1]
+
+    async def _follow(
+        self, preparation: Preparation, config: Config, tell: Callable[[], None]
+    ) -> None:
+        try:
+            if await asyncio.to_thread(_from_disk, partial(_load, config)):
+                preparation.end("disk")
+        except Exception as error:
+            preparation.fail(error)
+        finally:
+            preparation.looked.set()
+        if preparation.is_open and not self._is_stopping:
+            loop = asyncio.get_running_loop()
+            work = loop.run_in_executor(self._pool, self._prepare, preparation, config)
+            while not work.done():
+                await asyncio.wait({work}, timeout=_TICK)
+                tell()
+        tell()
+
+    def watch(self) -> None:
+        """Until it halts, log a warning where code is compiled that should have been prepared."""
+        event.register(_COMPILES, self._watch)  # type: ignore[no-untyped-call]
+        self._is_watching = True
+
+    def halt(self) -> None:
+        """End all that is going on, and let nothing begin."""
+        with self._lock:
+            if self._is_watching:
+                event.unregister(_COMPILES, self._watch)  # type: ignore[no-untyped-call]
+                self._is_watching = False
+            self._is_stopping = True
+            for child in self._children:
+                child.terminate()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def stop(self) -> None:
+        """Do as :meth:`halt`, and wait for what tells of it."""
+        self.halt()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # ------------------------------------------------------------------- before it serves
+
+    def prepare_all(self, configs: Mapping[str, Config]) -> None:
+        """Prepare rankers before anybody is served, by all processors, and wait for it.
+
+        Of those that need the same code the first one has it prepared.
+        """
+        made: dict[bytes, Preparation] = {}
+        with ThreadPoolExecutor(self._n_at_start, "keyhole-preparing") as pool:
+            for name, config in configs.items():
+                code = code_of(config)
+                if code not in made:
+                    made[code] = self._preparation(name, config)
+                    pool.submit(self._prepare, made[code], config)
+                self.known[name] = made[code]
+        self._check_going_on()
+
+    # ------------------------------------------------------------------- in whatever thread
+
+    def _prepare(self, preparation: Preparation, config: Config) -> None:
+        try:
+            source = self._ensure(partial(_load, config), Order(config=config), preparation.ranker)
+        except Stopped:
+            return
+        except Exception as error:
+            preparation.fail(error)
+        else:
+            preparation.end(source)
+
+    def _ensure(self, load: Callable[[], None], order: Order, ranker: str) -> Source:
+        """Load code, which another process compiles where it is not on disk."""
+        self._check_going_on()
+        if _from_disk(load):
+            return "disk"
+        for _ in range(_TIMES if _is_kept() else 0):
+            complaint = self._compile(order)
+            if complaint is None:
+                if _from_disk(load):
+                    return "compiled"
+                break
+            self._check_going_on()
+            logger().warning("A process that compiles has failed.", ranker=ranker, why=complaint)
+        logger().warning(
+            "Code is compiled within the service, which keeps others waiting: it cannot be had "
+            "from another process.",
+            ranker=ranker,
+        )
+        with _expected():
+            load()
+        return "compiled within the service"
+
+    def _compile(self, order: Order) -> str | None:
+        """Let a process carry out an order; return what it complains about if it fails."""
+        with self._lock:
+            self._check_going_on()
+            child = subprocess.Popen(
+                [sys.executable, "-P", "-m", "keyhole.service.compile_worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": _import_path()},
+                # What interrupts the service is not for it. In a session of its own it would get
+                # as much of a processor as the service, however nice it is.
+                process_group=0,
+            )
+            self._children.add(child)
+        try:
+            # Its input stays open as long as this process lives: that it ends, it is told by that.
+            with child:
+                if child.stdin is None or child.stderr is None:
+                    raise RuntimeError("A child must have pipes.")
+                with suppress(BrokenPipeError):
+                    child.stdin.write(msgspec.json.encode(order) + b"\n")
+                    child.stdin.flush()
+                said = child.stderr.read().decode("utf-8", "replace").strip()
+        finally:
+            with self._lock:
+                self._children.discard(child)
+        if child.returncode == 0:
+            return None
+        return said[-_LONGEST_COMPLAINT:] or f"It ended with status {child.returncode}."
+
+    def _check_going_on(self) -> None:
+        if self._is_stopping:
+            raise Stopped("The service is stopping.")
+
+
+def _load(config: Config) -> None:
+    for _ in warming(config):
+        time.sleep(_PAUSE)
+
+
+def _from_disk(load: Callable[[], None]) -> bool:
+    """Load code, if all of it is on disk; return whether it is."""
+    try:
+        with only_from_disk(), _expected(), _short_turns():
+            load()
+    except NotCompiled:
+        return False
+    return True
+
+
+def _is_kept() -> bool:
+    """Return whether code that another process compiles can be found on disk."""
+    folder = code_folder()
+    return folder is not None and os.access(folder, os.W_OK)
+
+
+def _import_path() -> str:
+    """Return where a child must look for the very package that this process runs."""
+    own, given = str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")
+    return os.pathsep.join([own, given] if given else [own])
+
+
+class _Turns:
+    """Short turns with Python's lock, as long as somebody loads code."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n = 0
+        self._usual = 0.0
+
+    @contextmanager
+    def short(self) -> Iterator[None]:
+        with self._lock:
+            if not self._n:
+                self._usual = sys.getswitchinterval()
+                sys.setswitchinterval(min(_TURN, self._usual))
+            self._n += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._n -= 1
+                if not self._n:
+                    sys.setswitchinterval(self._usual)
+
+
+_short_turns = _Turns().short
+_is_expected: ContextVar[bool] = ContextVar("is_expected", default=False)
+
+
+@contextmanager
+def _expected() -> Iterator[None]:
+    """Let compiling within be no surprise."""
+    token = _is_expected.set(True)
+    try:
+        yield
+    finally:
+        _is_expected.reset(token)
+
+
+class _Watch(event.Listener):
+    """Says so where a request had to wait for a compiler after all."""
+
+    def on_start(self, event: Any) -> None:
+        if not _is_expected.get():
+            function = event.data["dispatcher"].py_func.__qualname__
+            logger().warning("Code is compiled on the way of a request.", function=function)
+
+    def on_end(self, event: Any) -> None: ...

@@ -1,0 +1,141 @@
+"""Many lists at once: what became of each request, and how a batch is answered again."""
+
+from typing import NamedTuple
+
+import msgspec
+
+from keyhole.base.errors import KeyholeError
+from keyhole.service.commands import RankItem, RankMany, RankRequest
+from keyhole.service.errors import Conflict
+from keyhole.service.events import Batch, Event, Ranked, Repeated, body_of
+from keyhole.service.ranker_state import LiveRanker
+from keyhole.service.ranking import (
+    check_same,
+    fingerprint_of,
+    reused,
+    show,
+    shown_before,
+    told,
+    with_idem,
+)
+from keyhole.service.store.chain import event_at
+
+
+def _item(live: LiveRanker, event: Event, ranked: Ranked) -> RankItem:
+    """Return what is told of a list of a batch."""
+    return RankItem(201, *told(live, event, ranked))
+
+
+class ShownMany(NamedTuple):
+    """What the requests of a batch lead to."""
+
+    new: list[tuple[Ranked, str]]
+    """Lists of rounds that follow each other, with their ids."""
+    became: list[int | Event | Exception]
+    """For each request its place among the new lists, the event that it had before, or why none."""
+    fingerprint: bytes
+
+    def noted(self, seq: int) -> list[tuple[Ranked, str]]:
+        """Return the new lists, whose events follow a seq: the first one notes what became of all.
+
+        Only of a batch with a key: that is how it is answered again.
+        """
+        if not (self.fingerprint and self.new):
+            return self.new
+        ranked, event_id = self.new[0]
+        noted = msgspec.structs.replace(ranked, batch=self._batch(seq))
+        return [(noted, event_id), *self.new[1:]]
+
+    @property
+    def repeated(self) -> Repeated | None:
+        """What keeps the key of a batch all of whose lists were shown before.
+
+        None where there is no key, or a new list that notes it, or where all was refused: the key
+        is then as free as that of a single request that was refused.
+        """
+        known = [what.seq for what in self.became if isinstance(what, Event)]
+        if not (self.fingerprint and known) or self.new:
+            return None
+        return Repeated(known[0], self._batch(0))
+
+    def _batch(self, seq: int) -> Batch:
+        """Return what became of all requests, the new ones of which follow a seq."""
+        seqs = []
+        for what in self.became:
+            if isinstance(what, int):
+                seqs.append(seq + 1 + what)
+            else:
+                seqs.append(what.seq if isinstance(what, Event) else 0)
+        return Batch(self.fingerprint, tuple(seqs))
+
+    def replies(self, live: LiveRanker, events: list[Event]) -> list[RankItem | Exception]:
+        """Return what is told of each request, by the events of the new lists."""
+        new = [_item(live, event, one[0]) for event, one in zip(events, self.new, strict=True)]
+        found: list[RankItem | Exception] = []
+        for what in self.became:
+            if isinstance(what, int):
+                found.append(new[what])
+            elif isinstance(what, Event):
+                found.append(_item(live, what, body_of(what)))
+            else:
+                found.append(what)
+        return found
+
+
+def show_many(live: LiveRanker, command: RankMany, round: int, secret: bytes) -> ShownMany:
+    """Return what requests lead to that follow each other from a round on."""
+    requests, is_keyed = command.requests, command.idem is not None
+    live.rank_ahead(round, len(requests))
+    new: list[tuple[Ranked, str]] = []
+    became: list[int | Event | Exception] = []
+    named: dict[str, int] = {}
+    for request in requests:
+        if not isinstance(request, RankRequest):
+            became.append(request)
+            continue
+        try:
+            if request.event_id is not None:
+                place = named.get(request.event_id)
+                if place is not None:
+                    check_same(request, new[place][0])
+                before = shown_before(live, request) if place is None else place
+                if before is not None:
+                    became.append(before)
+                    continue
+            one = show(live, request, round + len(new), secret)
+        except KeyholeError as error:
+            became.append(error)
+            continue
+        named[one[1]] = len(new)
+        became.append(len(new))
+        new.append(one)
+    return ShownMany(new, became, _of_all(requests) if is_keyed else b"")
+
+
+def repeated_batch(live: LiveRanker, command: RankMany) -> Batch | None:
+    """Return what became of a batch that came before, or raise where its key was another's."""
+    event = None if command.idem is None else with_idem(live, command.idem)
+    if event is None or command.idem is None:
+        return None
+    batch: Batch | None = body_of(event).batch
+    if batch is None or batch.fingerprint != _of_all(command.requests):
+        raise reused(command.idem)
+    return batch
+
+
+def _of_all(requests: list[RankRequest | Exception]) -> bytes:
+    return fingerprint_of([one if isinstance(one, RankRequest) else None for one in requests])
+
+
+def told_again(live: LiveRanker, batch: Batch) -> list[RankItem | Exception]:
+    """Return what was told of the requests of a batch."""
+    found: list[RankItem | Exception] = []
+    for seq in batch.seqs:
+        event = event_at(live.store, live.name, seq) if seq else None
+        if event is None:
+            found.append(
+                Conflict("This request was refused when its batch came first: send another batch.")
+            )
+        else:
+            found.append(_item(live, event, body_of(event)))
+    return found

@@ -1,0 +1,374 @@
+"""How a list comes about: what is asked for, what the ranker shows, and with which chances."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import math
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+
+from keyhole.base.errors import FloatArray, InvalidInput, shown
+from keyhole.contracts import Impression, Query
+from keyhole.service.commands import Packed, Policy, Rank, RankReply, RankRequest
+from keyhole.service.errors import Conflict, KeyReused
+from keyhole.service.events import Config, Event, Ranked, body_of
+from keyhole.service.ranker_state import LiveRanker
+from keyhole.service.store.chain import as_written, event_at
+
+_NOTE_TYPE = np.dtype("<f8")
+"""That of every note on a machine whose numbers are little-endian, the very object."""
+_fingerprints = msgspec.json.Encoder(order="sorted")
+
+
+def fingerprint_of(request: RankRequest | list[RankRequest | None]) -> bytes:
+    """Return a hash of a request, or of many, by which a repeated one is recognised."""
+    return hashlib.sha256(_fingerprints.encode(request)).digest()
+
+
+def repeated(live: LiveRanker, command: Rank) -> Event | None:
+    """Return the event of a request that came before, or raise where its keys were of another."""
+    event = None
+    if command.idem is not None:
+        event = _by_idem(live, command.idem)
+        if event is not None and body_of(event).fingerprint != fingerprint_of(command.request):
+            raise reused(command.idem)
+    if event is None and command.request.event_id is not None:
+        event = shown_before(live, command.request)
+    return event
+
+
+def _by_idem(live: LiveRanker, idem: str) -> Event | None:
+    """Return the rank event that a request with an idempotency key was answered with."""
+    event = with_idem(live, idem)
+    if event is not None and body_of(event).batch is not None:
+        raise reused(idem)
+    if event is None or event.kind == "rank":
+        return event
+    return event_at(live.store, live.name, body_of(event).rank_seq)
+
+
+def with_idem(live: LiveRanker, idem: str) -> Event | None:
+    """Return the event that came with an idempotency key, or raise where it is another ranker's."""
+    event = live.store.find_idem(live.name, idem)
+    return None if event is None else _own(live, as_written(live.store, event))
+
+
+def shown_before(live: LiveRanker, request: RankRequest) -> Event | None:
+    """Return the event that a request names, or raise where it is of another request."""
+    event = live.found(str(request.event_id), "rank")
+    if event is not None:
+        check_same(request, body_of(event))
+        _own(live, event)
+    return event
+
+
+def _own(live: LiveRanker, event: Event) -> Event:
+    """Return an event of this ranker, or raise where it is of one that was deleted."""
+    if event.seq <= live.since:
+        raise Conflict(
+            f"Event {shown(event.key)} is of another ranker {live.name!r}, which was deleted: give "
+            "another id or key."
+        )
+    return event
+
+
+def check_same(request: RankRequest, before: Ranked) -> None:
+    """Raise where an event is of another request than this one, which names it."""
+    if before.fingerprint != fingerprint_of(request):
+        raise Conflict(f"Event {shown(request.event_id)} is of another request.")
+
+
+def reused(idem: str) -> KeyReused:
+    """Return what is said of a key that came with something else."""
+    return KeyReused(f"Idempotency key {shown(idem)} came with another request.")
+
+
+def show(
+    live: LiveRanker, request: RankRequest, round: int, secret: bytes, *, is_keyed: bool = False
+) -> tuple[Ranked, str]:
+    """Return the list of a round, as the log keeps it, and the id of the event."""
+    if live.config.catalogue is None:
+        query, items, packed, dtype, n_features = _documents(live, request)
+    else:
+        if request.items is not None or request.features is not None:
+            raise InvalidInput("`items` and `features` must be left out for a fixed list.")
+        query, items, packed, dtype, n_features = live.learner.own_list, None, b"", "f8", 0
+    names = items if items is not None else live.config.catalogue or ()
+    event_id = request.event_id or _id_of(live, round, secret)
+    named = is_keyed or request.event_id is not None
+    config = live.config
+    made = _choose(live, request, config, round, query, names, secret)
+    ranked = Ranked(  # by position: it is made for every list
+        round,
+        live.seq,
+        made.ranking,
+        made.explored,
+        config.mode,
+        min(config.k, len(names)),
+        made.propensity,
+        made.p_marginal,
+        made.p_conditional,
+        made.chances,
+        made.least_chance,
+        made.note,
+        live.version if items is None else None,
+        items,
+        packed,
+        n_features,
+        dtype,
+        made.own,
+        made.n_excluded,
+        made.teaches,
+        request.deferred,
+        fingerprint_of(request) if named else b"",
+    )
+    return ranked, event_id
+
+
+class _Known(NamedTuple):
+    """How likely what is shown was, as far as that is known."""
+
+    p_marginal: float | None = None
+    p_conditional: float | None = None
+    chances: tuple[float, ...] | None = None
+    least_chance: float | None = None
+
+
+class _Chosen(NamedTuple):
+    """A list, and all that is known of how it came about, in the order of :class:`Ranked`."""
+
+    ranking: tuple[int, ...]
+    explored: bool
+    propensity: float | None
+    p_marginal: float | None
+    p_conditional: float | None
+    chances: tuple[float, ...] | None
+    least_chance: float | None
+    note: bytes
+    own: tuple[int, ...] | None
+    n_excluded: int
+    teaches: bool
+
+
+_UNKNOWN = _Known()
+
+
+def _choose(
+    live: LiveRanker,
+    request: RankRequest,
+    config: Config,
+    round: int,
+    query: Query,
+    names: tuple[str, ...],
+    secret: bytes,
+) -> _Chosen:
+    """Return the ranking to show, and all that is known of how it came about."""
+    if request.baseline is not None and config.mode != "apprentice":
+        raise InvalidInput(f"`baseline` must be left out in mode {config.mode}.")
+    if config.mode == "frozen":
+        places = {name: index for index, name in enumerate(names)}
+        best = tuple(places[str(name)] for name in live.learner.best(query))
+        order, n_excluded = _without(best, request, names, live)
+        ones = (1.0,) * min(config.k, len(names))
+        known = _Known(1.0, 1.0, ones, 1.0 if config.k >= len(names) else 0.0)
+        return _Chosen(order, False, None, *known, b"", None, n_excluded, False)
+    impression = live.impression(query, round)
+    own, note = tuple(impression.ranking.tolist()), impression.note
+    propensity = None if math.isnan(impression.propensity) else impression.propensity
+    noted = (note if note.dtype is _NOTE_TYPE else note.astype(_NOTE_TYPE)).tobytes()
+    explored = impression.explored
+    if config.mode == "apprentice":
+        ranking, known, learnt, n_excluded, teaches = _apprentice(
+            live, request, impression, own, names, secret
+        )
+        return _Chosen(ranking, explored, propensity, *known, noted, learnt, n_excluded, teaches)
+    order, n_excluded = _without(own, request, names, live) if request.exclude else (own, 0)
+    teaches = order is own or order[: config.k] == own[: config.k]
+    known = _known(live, impression) if teaches else _UNKNOWN
+    return _Chosen(order, explored, propensity, *known, noted, None, n_excluded, teaches)
+
+
+def _apprentice(
+    live: LiveRanker,
+    request: RankRequest,
+    impression: Impression,
+    own: tuple[int, ...],
+    names: tuple[str, ...],
+    secret: bytes,
+) -> tuple[tuple[int, ...], _Known, tuple[int, ...] | None, int, bool]:
+    """Show the caller's list, or in a share of rounds the apprentice's own.
+
+    Where the own list is never shown, the apprentice learns from rounds in which the caller's has
+    the same items on top. Where it is shown in a share of rounds, from those alone: they are a fair
+    sample, and rounds in which both agree are not. Items that must not be shown are left out of
+    both lists; an own list that has other items on top for that teaches nothing.
+    """
+    share, k = live.config.apprentice_share, live.config.k
+    baseline, n_excluded = _without(_baseline(request, names), request, names, live)
+    if share > 0.0 and _coin(live.name, impression.round, secret) < share:
+        order, _ = _without(own, request, names, live)
+        if order[:k] != own[:k]:
+            return order, _UNKNOWN, None, n_excluded, False
+        known = _known(live, impression)
+        chances, *others = known.chances, known.p_marginal, known.p_conditional, known.least_chance
+        marginal, conditional, least = [None if one is None else share * one for one in others]
+        scaled = None if chances is None else tuple(share * chance for chance in chances)
+        return order, _Known(marginal, conditional, scaled, least), None, n_excluded, True
+    agree = share == 0.0 and set(baseline[:k]) == set(own[:k])
+    return baseline, _UNKNOWN, own, n_excluded, agree
+
+
+def _known(live: LiveRanker, impression: Impression) -> _Known:
+    learner = live.learner
+    chances = learner.chances(impression)
+    if chances is None:
+        marginal = None if math.isnan(impression.propensity) else impression.propensity
+        return _Known(marginal, marginal)
+    known, least = tuple(chances.tolist()), learner.least_chance(impression)
+    return _Known(known[-1], learner.chance_given_the_past(impression), known, least)
+
+
+def _baseline(request: RankRequest, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the caller's list as indices; items that it does not name come last."""
+    if request.baseline is None:
+        return tuple(range(len(names)))
+    places = {name: index for index, name in enumerate(names)}
+    out = set(request.exclude or ())  # which documents that came with the request lack by now
+    listed = [name for name in request.baseline if name in places or name not in out]
+    for name in listed:
+        if name not in places:
+            raise InvalidInput(f"`baseline` must name items of the list, got {shown(name)}.")
+    first = [places[name] for name in listed]
+    if len(set(first)) < len(first):
+        raise InvalidInput("`baseline` must name every item once.")
+    named = set(first)
+    return (*first, *(index for index in range(len(names)) if index not in named))
+
+
+def _without(
+    order: tuple[int, ...], request: RankRequest, names: tuple[str, ...], live: LiveRanker
+) -> tuple[tuple[int, ...], int]:
+    """Return a ranking with the items that must not be shown last, and how many they are."""
+    if not request.exclude or live.config.catalogue is None:
+        return order, 0
+    out = set(request.exclude)
+    for name in out:
+        if name not in names:
+            raise InvalidInput(f"`exclude` must name items of the list, got {shown(name)}.")
+    if len(names) - len(out) < live.config.k:
+        raise InvalidInput(f"`exclude` must leave at least k={live.config.k} items.")
+    last = tuple(index for index in order if names[index] in out)
+    return (*(index for index in order if names[index] not in out), *last), len(last)
+
+
+def _documents(
+    live: LiveRanker, request: RankRequest
+) -> tuple[Query, tuple[str, ...], bytes, Any, int]:
+    """Return the list of a request, and its features as the log keeps them, or raise."""
+    if request.features is None:
+        raise InvalidInput("`features` must be given where lists come with the requests.")
+    wanted = int(live.config.request["n_features"])
+    features, dtype = _numbers(request.features)
+    if request.items is None:
+        names = tuple(_name_by_content(row) for row in features)
+    else:
+        names = tuple(document.id for document in request.items)
+    if len(names) != len(features) or features.shape[1] != wanted:
+        raise InvalidInput(
+            f"`features` must be {len(names)} rows of {wanted} numbers, got "
+            f"{features.shape[0]} rows of {features.shape[1]}."
+        )
+    if request.items is not None and len(set(names)) < len(names):
+        raise InvalidInput("`items` must have different ids.")
+    if request.exclude:
+        kept = [place for place, name in enumerate(names) if name not in set(request.exclude)]
+        if not kept:
+            raise InvalidInput("`exclude` must leave at least one item.")
+        names, features = tuple(names[place] for place in kept), features[kept]
+    query = live.query_of(names, features)
+    return query, names, features.tobytes(), dtype, wanted
+
+
+def _numbers(given: Packed | list[list[float]]) -> tuple[FloatArray, str]:
+    """Return features as an array, and how wide its numbers are, or raise."""
+    if isinstance(given, Packed):
+        try:
+            raw = base64.b64decode(given.b64, validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidInput("`b64` of features must be base64.") from None
+        n_bytes = given.shape[0] * given.shape[1] * int(given.dtype[1])
+        if len(raw) != n_bytes:
+            raise InvalidInput(
+                f"`b64` of features must be {n_bytes} bytes for shape {list(given.shape)} of "
+                f"{given.dtype}, got {len(raw)}."
+            )
+        # Of a bytearray, which can be written to: kernels are compiled for such arrays alone.
+        array = np.frombuffer(bytearray(raw), dtype=f"<{given.dtype}").reshape(given.shape)
+        dtype = given.dtype
+    else:
+        width = len(given[0])
+        if any(len(row) != width for row in given):
+            raise InvalidInput("`features` must be rows of one length.")
+        array, dtype = np.array(given, dtype="<f8"), "f8"
+    if not np.isfinite(array).all():
+        raise InvalidInput("`features` must be finite.")
+    return array, dtype
+
+
+def _name_by_content(row: FloatArray) -> str:
+    """Return a name for a document without one: that of its features."""
+    return "features-" + hashlib.blake2b(row.tobytes(), digest_size=12).hexdigest()
+
+
+def _id_of(live: LiveRanker, round: int, secret: bytes) -> str:
+    """Return an id that cannot be guessed, nor be of another ranker, or of this one before a reset.
+
+    It begins with the round, so that the index of a store by ids grows at its end.
+    """
+    anew = f" since {live.begun}" if live.begun > 1 else ""
+    digest = _keyed(secret).copy()
+    digest.update(f"event {round} of {live.name}{anew}".encode())
+    return f"e{round:012x}{digest.hexdigest()}"
+
+
+@lru_cache(maxsize=4)
+def _keyed(secret: bytes) -> Any:
+    return hashlib.blake2b(key=secret, digest_size=12)
+
+
+def _coin(ranker: str, round: int, secret: bytes) -> float:
+    """Return a number between 0 and 1 that belongs to a round."""
+    digest = hmac.digest(secret, f"coin {round} of {ranker}".encode(), hashlib.sha256)
+    return int.from_bytes(digest[:7], "little") / 2.0**56
+
+
+@lru_cache(maxsize=16)
+def _written(milliseconds: int) -> str:
+    """Return a time as people and programs read it; those of one group share theirs."""
+    moment = datetime.fromtimestamp(milliseconds / 1000.0, UTC)
+    return moment.isoformat(timespec="milliseconds")
+
+
+def rank_reply(live: LiveRanker, event: Event, ranked: Ranked) -> RankReply:
+    """Return what the caller is told of a list."""
+    return RankReply(*told(live, event, ranked))
+
+
+def told(
+    live: LiveRanker, event: Event, ranked: Ranked
+) -> tuple[str, list[str], int, Policy, int, str | None]:
+    """Return the fields of a reply in their order."""
+    names = live.names_of(ranked)
+    shown_now = ranked.ranking
+    if ranked.n_excluded:
+        shown_now = shown_now[: len(shown_now) - ranked.n_excluded]
+    wait = live.wait_at(event.seq)
+    by = None if ranked.deferred else _written(event.at + int(wait * 1000.0))
+    policy = Policy(ranked.mode, ranked.explored, ranked.p_marginal, ranked.p_conditional)
+    listed = [names[index] for index in shown_now]
+    return str(event.key), listed, ranked.k, policy, ranked.model_seq, by
