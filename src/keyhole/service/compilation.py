@@ -223,6 +223,7 @@ class Preparer:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
+                bufsize=0,  # what a child that died did not read would fail again when it is closed
                 env={**os.environ, "PYTHONPATH": _import_path()},
                 # What interrupts the service is not for it. In a session of its own it would get
                 # as much of a processor as the service, however nice it is.
