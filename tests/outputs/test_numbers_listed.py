@@ -87,8 +87,10 @@ def seen_in(outputs: Iterable[Output]) -> Iterator[tuple[str, str, Any]]:
 
 
 def has_number(leaf: Any) -> bool:
-    """Say whether a leaf tells a number: where the project lies is none."""
-    return not isinstance(leaf, str) or re.search(r"\d", leaf.replace(str(ROOT), "")) is not None
+    """Say whether a leaf tells a number: where a folder lies is none."""
+    if isinstance(leaf, str):
+        return re.search(r"\d", leaf) is not None and not Path(leaf).is_absolute()
+    return True
 
 
 def check_listed(outputs: Iterable[Output]) -> None:
