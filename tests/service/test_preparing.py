@@ -327,7 +327,7 @@ def test_a_process_that_ends_before_it_reads_its_order_has_failed_and_no_more(mo
         return child
 
     subprocess_popen = subprocess.Popen
-    monkeypatch.setattr(compilation.subprocess, "Popen", ended)
+    monkeypatch.setattr(subprocess, "Popen", ended)
     order = Order(request=RankerRequest(items=ANIMALS))
     assert Preparer()._compile(order) == "It ended with status 1."
 
