@@ -6,6 +6,9 @@ VENV ?= $(or $(KEYHOLE_VENV),.venv)
 BIN := $(VENV)/bin
 ECOSYSTEM_VENV ?= .venv-ecosystem
 
+# Bytecode is kept, whatever the environment says: tests start hundreds of processes of the same modules.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: help run play test quick check format bench test-ecosystem battery kills cachecases servicekills powercuts bitflips schemathesis hostile screenshots numbers mutants fuzz manyrankers docs tutorials wheel sbom lock clean
 
 help: ## Show what there is to make
