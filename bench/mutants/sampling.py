@@ -21,9 +21,11 @@ def package_of(path: str) -> str:
     parts = Path(path).with_suffix("").parts[1:]
     if parts[0] == "rankers":
         return "rankers/lists" if parts[1] == "lists" else "rankers/fixed"
+    if parts[:2] == ("lab", "figures"):
+        return "figures"
     if len(parts) > 1:
         return parts[0]
-    return "cli" if parts[0] == "__main__" else "core"
+    return "cli" if parts[0] == "__main__" else "base"
 
 
 def all_mutants(source: Path) -> dict[str, list[Mutant]]:

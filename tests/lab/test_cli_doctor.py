@@ -55,7 +55,7 @@ def test_a_command_whose_library_is_missing_says_so(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(f"No module named {name!r}", name="scipy")
 
-    monkeypatch.setattr("keyhole.cli.app.import_module", missing)
+    monkeypatch.setattr("keyhole.cli.app.named", missing)
     said = run("bound", code=2).stderr
     assert said.startswith("Error: keyhole bound needs scipy: pip install")
     assert said.count("\n") == 1
