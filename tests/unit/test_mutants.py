@@ -327,7 +327,7 @@ def test_a_wrong_sum_is_killed_and_what_is_equal_survives(project, capsys):
     rows = {line.split("│")[1].strip(): line.split("│")[2:-1] for line in told.splitlines()
             if line.startswith("│")}  # fmt: skip
     cells = {name: [cell.strip() for cell in row] for name, row in rows.items()}
-    assert cells["core"] == cells["all"] == ["3", "2", "0", "1", "66.7%"]
+    assert cells["base"] == cells["all"] == ["3", "2", "0", "1", "66.7%"]
     assert cells["comparison"] == ["1", "0", "0", "1", "0.0%"]
     assert cells["deleted"] == ["1", "1", "0", "0", "100.0%"]
     assert before == {path: path.read_bytes() for path in before}
