@@ -29,10 +29,15 @@ T = TypeVar("T")
 
 
 class NonLearnerParams(NamedTuple):
-    """The settings of the learner, where it is asked, and the largest relevance."""
+    """The settings of the learner, where it is asked, the largest relevance, and the kind.
+
+    Kinds that rank alike are one kernel: each would compile the loop of a game once more.
+    """
 
     learner: Any
     max_grade: float
+    shuffles: bool
+    is_told: bool
 
 
 class _Nothing(NamedTuple):
@@ -56,18 +61,12 @@ def _in_order(params: Any, state: Any, features: Any, out: Any, work: Any) -> No
 
 
 @kernel
-def _show_in_order(
+def _rank_unasked(
     params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
 ) -> tuple[bool, float]:
     _in_order(params, state, features, out, work)
-    return False, 1.0
-
-
-@kernel
-def _shuffle(
-    params: Any, state: Any, draw: Any, features: Any, out: Any, work: Any
-) -> tuple[bool, float]:
-    _in_order(params, state, features, out, work)
+    if not params.shuffles:
+        return False, 1.0
     for last in range(out.shape[0] - 1, 0, -1):
         other = int(scalar(draw, draw.round, _SHUFFLE, last) * (last + 1))
         out[last], out[other] = out[other], out[last]
@@ -90,6 +89,8 @@ def _learn_nothing(params: Any, state: Any, seen: Any, work: Any) -> None:
 
 def _opposite_of(update: Any) -> Callable[..., None]:
     def update_contrarily(params: Any, state: Any, seen: Any, work: Any) -> None:
+        if not params.is_told:
+            return
         for position in range(seen.values.shape[0]):
             seen.values[position] = params.max_grade - seen.values[position]
         update(params.learner, state, seen, work)
@@ -99,13 +100,9 @@ def _opposite_of(update: Any) -> Callable[..., None]:
     return update_contrarily
 
 
-KINDS: dict[str, Callable[..., Any] | None] = {
-    "random": _shuffle,
-    "fixed": _show_in_order,
-    "idle": None,
-    "contrary": None,
-}
-"""What ranks in place of the learner, if anything does; ``contrary`` alone is told anything."""
+KINDS = ("random", "fixed", "idle", "contrary")
+_ASKING = KINDS[2:]
+"""Kinds that show what the learner shows; ``contrary`` alone is told anything."""
 
 
 def _greedy_by(greedy: Any) -> Callable[..., None]:
@@ -129,12 +126,13 @@ def _note_by(note: Any) -> Callable[..., None]:
     return note_unlearnt
 
 
-def _without_learner(rank: Any, has_greedy: bool) -> RankerKernel:
+def _without_learner(has_greedy: bool) -> RankerKernel:
     """Return what needs no learner: its code is the same for all, and compiled once."""
-    return RankerKernel(_init, _work, rank, _learn_nothing, _in_order if has_greedy else None)
+    greedy = _in_order if has_greedy else None
+    return RankerKernel(_init, _work, _rank_unasked, _learn_nothing, greedy)
 
 
-def _by_learner(own: RankerKernel, contrary: bool) -> RankerKernel:
+def _by_learner(own: RankerKernel) -> RankerKernel:
     def init(params: Any, n_items: int, n_features: int) -> Any:
         return own.init(params.learner, n_items, n_features)
 
@@ -148,7 +146,7 @@ def _by_learner(own: RankerKernel, contrary: bool) -> RankerKernel:
         init,
         work,
         assemble(_rank_by, own.rank),
-        assemble(_opposite_of, own.update) if contrary else _learn_nothing,
+        assemble(_opposite_of, own.update),
         None if own.greedy is None else assemble(_greedy_by, own.greedy),
         assemble(_prepare_by, own.prepare),
         note=assemble(_note_by, own.note),
@@ -181,14 +179,14 @@ class NonLearner(Ranker):
         super().__init__(learner.n_items, seed=learner.seed, run=learner.run)
         self.learner, self.kind, self.n_features = learner, kind, learner.n_features
         self.max_grade = learner.max_grade
-        rank = KINDS[check_choice(kind, "`kind` of NonLearner", KINDS)]
-        if rank is None:
-            self.kernel = _by_learner(learner.kernel, kind == "contrary")
-        else:
-            self.kernel = _without_learner(rank, learner.kernel.greedy is not None)
+        asks = check_choice(kind, "`kind` of NonLearner", KINDS) in _ASKING
+        own = learner.kernel
+        self.kernel = _by_learner(own) if asks else _without_learner(own.greedy is not None)
         self.params = NonLearnerParams(
-            learner.params if rank is None else 0,
+            learner.params if asks else 0,
             check_number(max_grade, "`max_grade` of NonLearner", above=0.0),
+            shuffles=kind == "random",
+            is_told=kind == "contrary",
         )
 
     @property
