@@ -42,6 +42,7 @@ def pytest_configure(config):
     gc.disable()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
     """Have one process more than there are cores: many tests wait for servers and clocks."""
     return n_cores() + 1

@@ -1,8 +1,8 @@
 """``python -m bench.mutants``: wrong changes of the code, and whether the tests notice them.
 
 A sample of mutants, most of them where people are hurt, runs against the tests that reach it.
-Verdicts are kept in ``.cache/mutants`` and found again while the source file and the tests stay the
-same. docs/mutants.md explains all.
+Verdicts are kept in ``.cache/mutants`` and found again while the source file and the tests that
+told them stay the same. docs/mutants.md explains all.
 """
 
 import argparse
@@ -87,7 +87,8 @@ def _try_all(
     budget: float,
 ) -> list[Fate]:
     lines = store.read_text().splitlines() if store.exists() else []
-    known = {fate.key: fate for fate in (Fate(**json.loads(line)) for line in lines)}
+    known = [Fate(**json.loads(line)) for line in lines]
+    by_key = {fate.key: fate for fate in known}
     trials, free = Trials(budget), SimpleQueue[Tree]()
     for tree in trees:
         free.put(tree)
@@ -97,8 +98,12 @@ def _try_all(
         tree = free.get()
         try:
             source = (tree.folder / "src" / mutant.path).read_bytes()
-            key = key_of(mutant, source, tests, tree.folder)
-            return known.get(key) or trials.try_mutant(mutant, package, tests, tree)
+            here = {
+                fate.by for fate in known if (fate.path, fate.line) == (mutant.path, mutant.line)
+            }
+            keys = (key_of(mutant, source, tests, by, tree.folder) for by in ("", *sorted(here)))
+            kept = next((by_key[key] for key in keys if key in by_key), None)
+            return kept or trials.try_mutant(mutant, package, tests, tree)
         finally:
             free.put(tree)
 
@@ -109,7 +114,7 @@ def _try_all(
             for done, future in enumerate(as_completed(futures), 1):
                 fate = future.result()
                 fates.append(fate)
-                if fate.key not in known:
+                if fate.key not in by_key:
                     out.write(fate.line_of_json())
                     out.flush()
                 told = f"{fate.path}:{fate.line} {fate.outcome} in {fate.seconds:g} s"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 _LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "out", "build", "dist", "*.egg-info")
-_USAGE = 4  # the exit code of pytest that says that it was called in a wrong way
+_NOT_BEGUN = 3, 4  # the exit codes of pytest that say that it or its plugins failed, not a test
 _CODE = Path("src", "keyhole", "__pycache__", "code")
 
 
@@ -100,7 +100,7 @@ class Tree:
                 text=True,
                 check=False,
             )
-            if ran.returncode == _USAGE:
+            if ran.returncode in _NOT_BEGUN and limits is None:
                 raise RuntimeError(f"pytest could not begin:\n{ran.stdout}")
             found = json.loads(out.read_text()) if out.exists() else {}
         return ran.returncode, found

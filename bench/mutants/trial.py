@@ -44,9 +44,14 @@ class Fate:
         return json.dumps(asdict(self)) + "\n"
 
 
-def key_of(mutant: Mutant, source: bytes, tests: Tests, folder: Path) -> str:
-    """Return a digest of the source file, the mutant and the files of its tests."""
+def key_of(mutant: Mutant, source: bytes, tests: Tests, by: str, folder: Path) -> str:
+    """Return a digest of the source file, the mutant and the files that its fate hangs on.
+
+    That is the file of the test that told it, or those of all its tests where none did.
+    """
     names = {file_of(test) for test in [*tests.near, *tests.far, *tests.compiled]}
+    if (folder / file_of(by)).is_file():
+        names = {file_of(by)}
     parts = [digest_of((folder / name).read_bytes()) for name in sorted(names)]
     return digest_of(repr((asdict(mutant), digest_of(source), parts)).encode())
 
@@ -66,7 +71,6 @@ class Trials:
         """Run the tests of a mutant, in three turns, until one fails."""
         path = Path("src") / mutant.path
         source = (tree.folder / path).read_bytes()
-        key = key_of(mutant, source, tests, tree.folder)
         fresh, compiled = b"keyhole.kernels.compiled" in source, tests.compiled
         if fresh:  # some compiled code is stale
             compiled = dict(list(compiled.items())[: int(self._budget / _COMPILING)])
@@ -77,6 +81,7 @@ class Trials:
                 n_tests += len(turn)
                 outcome, by = self._turn(path, changed, turn, tree, interpreted, fresh)
         seconds = round(time.perf_counter() - began, 1)
+        key = key_of(mutant, source, tests, by, tree.folder)
         about = (mutant.path, mutant.line, mutant.operator, mutant.difference(source))
         return Fate(key, package, *about, outcome, by, n_tests, seconds)
 

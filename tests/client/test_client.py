@@ -193,6 +193,74 @@ def test_other_requests_are_given_up_sooner(connect):
     assert set(service.requests[0].extensions["timeout"].values()) == {0.5}
 
 
+@pytest.mark.parametrize(
+    ("call", "seconds"),
+    [
+        (lambda c: c.rank("shop"), 5.0),
+        (lambda c: c.rank_batch("shop", 1), 30.0),
+        (lambda c: c.feedback("shop", "e", 1), 30.0),
+        (lambda c: c.feedback_batch("shop", [("e", 1)]), 120.0),
+        (lambda c: c.activate("shop", "e"), 30.0),
+        (lambda c: c.put_ranker("shop", items=["a"]), 120.0),
+        (lambda c: c.change_ranker("shop", missing=0.0), 120.0),
+        (lambda c: c.set_items("shop", ["a"]), 120.0),
+        (lambda c: c.edit_items("shop", add=["a"]), 120.0),
+        (lambda c: c.reset_ranker("shop"), 120.0),
+        (lambda c: c.rename_ranker("shop", "other"), 120.0),
+        (lambda c: c.delete_ranker("shop"), 30.0),
+        (lambda c: c.ranker("shop"), 30.0),
+        (lambda c: c.rankers(), 30.0),
+        (lambda c: c.state("shop"), 30.0),
+        (lambda c: c.evaluate("shop", "best"), 30.0),
+        (lambda c: list(c.events("shop")), 30.0),
+    ],
+)
+def test_how_long_an_answer_may_take(connect, call, seconds):
+    for timeout in (5.0, 200.0):
+        client, service = connect((404, b""), timeout=timeout, retries=0)
+        with pytest.raises(NotFound):
+            call(client)
+        allowed = service.requests[0].extensions["timeout"]
+        assert allowed["read"] == (timeout if seconds == 5.0 else max(seconds, timeout))
+        assert allowed["connect"] == timeout
+
+
+def test_what_an_older_service_does_not_tell_is_as_it_was_then(connect):
+    client, service = connect(
+        {"name": "shop", "version": 3, "request": {}},
+        {"seq": 4, "round": 2, "sha256": "0" * 64},
+        {"ranking": ["a"]},
+        {"learned": "late"},
+        {"replies": [{"status": 404}]},
+        b'{"line": 1, "status": 201}\n',
+        {"id": "v", "status": "done"},
+    )
+    info = client.ranker("shop")
+    assert (info.spec, info.seq, info.round, info.waiting) == ({}, 0, 0, 0)
+    assert (info.verdict, info.created, info.code.state, info.code.seconds) == (
+        None, False, "ready", 0.0,
+    )  # fmt: skip
+    assert client.state("shop").waiting == 0
+    shown = client.rank("shop")
+    assert (shown.event_id, shown.k, shown.policy, shown.model_seq) == (None, 1, None, None)
+    assert (shown.feedback_by, shown.from_fallback) == (None, False)
+    said = client.feedback("shop", "e", 1)
+    assert (said.seq, said.created, said.sent) == (None, True, True)
+    (item,) = client.rank_batch("shop", 1)
+    assert (item.event_id, item.ranking, item.k, item.policy) == (None, [], 1, None)
+    (line,) = client.feedback_batch("shop", [("e", 1)])
+    assert (line.event_id, line.learned, line.seq, line.detail) == (None, None, None, None)
+    judged = client.evaluate("shop", "best")
+    assert (judged.result, judged.problem) == (None, None)
+    assert len(service.requests) == 7
+
+
+def test_pages_are_as_long_as_the_service_lets_them_be(connect):
+    client, service = connect({"rankers": []}, {"events": []})
+    assert (client.rankers(), list(client.events("shop"))) == ([], [])
+    assert [request.url.params["limit"] for request in service.requests] == ["1000", "1000"]
+
+
 def test_what_can_be_read(connect):
     info = {"name": "shop", "version": 1, "request": {}}
     client, service = connect(
@@ -355,14 +423,14 @@ def test_a_key_of_the_callers_own(connect):
 
 
 def test_pauses_double_and_are_not_all_the_same(connect, pauses):
-    client, service = connect(REFUSED, retries=9)
+    client, service = connect(REFUSED, retries=20)
     with pytest.raises(ServiceAway, match="did not answer: ConnectError: refused"):
         client.state("shop")
-    assert len(service.requests) == 10
-    ratios = [pause / (0.1 * 2**i) for i, pause in enumerate(pauses)]
-    assert all(0.5 <= ratio <= 1.0 for ratio in ratios[:8])
-    assert pauses[8] <= 30.0
-    assert len(set(ratios)) == 9
+    assert len(service.requests) == 21
+    ratios = [pause / min(0.1 * 2**i, 30.0) for i, pause in enumerate(pauses)]
+    assert all(0.5 <= ratio <= 1.0 for ratio in ratios)
+    assert max(ratios) > 0.75 > min(ratios)  # of a million such, one has them all on one side
+    assert len(set(ratios)) == 20
 
 
 def test_no_earlier_than_the_service_asks_for(connect, pauses):
@@ -379,6 +447,9 @@ def test_who_asks_for_more_than_we_wait_is_away(connect, pauses):
     with pytest.raises(ServiceAway) as away:
         client.state("shop")
     assert (away.value.retry_after, len(service.requests), pauses) == (31.0, 1, [])
+    client, service = connect((503, b"", {"retry-after": "30"}), (201, RANKED))
+    assert client.rank("shop").event_id == "e1"
+    assert (len(service.requests), pauses) == (2, [30.0])
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 409, 412, 413, 422, 500, 507])
@@ -454,6 +525,7 @@ def test_nobody_waits_for_retries_of_a_service_known_to_be_away(connect, pauses)
         (400, RequestRefused), (401, NotAllowed), (403, NotAllowed), (404, NotFound),
         (409, Conflict), (412, Conflict), (413, RequestRefused), (422, RequestRefused),
         (429, ServiceAway), (500, ServiceAway), (507, ServiceAway), (302, ServiceError),
+        (300, ServiceError),
     ],
 )  # fmt: skip
 def test_errors_tell_what_the_problem_tells(connect, status, kind):

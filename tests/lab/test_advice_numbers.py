@@ -258,6 +258,10 @@ def test_those_named_have_as_good_a_rate_as_the_first(name, n_items, k, features
     ]
     assert record["take"] == first
     assert record["advice"][1].startswith(f"Take {first}: ")
+    best = {"T^(1/2)": 1 / 2, "T^(2/3)": 2 / 3}[record["classification"]["rate"]]
+    proved = [power for power in powers.values() if power is not None]
+    nobody = any(sentence.startswith("No ranker that is shipped") for sentence in record["advice"])
+    assert nobody == (min(proved) > best)
     for each in record["candidates"]:
         row = GUARANTEES[each["ranker"]]
         assert (each["power"], each["sense"], each["source"]) == (row.power, row.sense, row.source)

@@ -62,6 +62,23 @@ def test_a_merged_point_tells_the_regret_that_was_known_last(backwards):
     assert {point.n_true for point in tally.points[MOST_POINTS // 2 :]} == {0}
 
 
+@pytest.mark.parametrize("n_before", [1, 3, 5])
+def test_a_point_merged_over_a_change_of_items_tells_the_regret_since(n_before):
+    """The list shown lost in each round before the change, and in none after it."""
+    tally = Tally()
+    for round in range(2 * MOST_POINTS):
+        tally.count_rank(shown(round), NAMES)
+        if round == n_before:
+            tally.change_items()
+        if round <= n_before:
+            gains = (0.0, 1.0) if round < n_before else (1.0, 0.0)
+            tally.count_truth(shown(round), gains, [1.0, 0.0], NAMES)
+    point = tally.points[n_before // 2]
+    assert (tally.width, point.n_true, point.regret) == (2, n_before + 1, 0.0)
+    regrets = [before.regret for before in tally.points[: n_before // 2]]
+    assert regrets == [1.0] * (n_before // 2)
+
+
 def test_regret_begins_anew_with_other_items():
     """The list shown was the best one of its items; those that came instead were never better."""
     asked: dict[str, Any] = {"ranker": "fixed", "simulation": True, "k": 1}

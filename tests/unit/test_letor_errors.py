@@ -172,6 +172,8 @@ def test_what_cannot_be_seen_never_becomes_part_of_a_qid(write, hidden):
 def test_a_qid_has_no_colon(write, identity):
     path = write(f"{GOOD}1 qid:{identity} 2:12\n")
     refused(f"line 3: a qid must .* nor a colon in it, got '{identity}'", path)
+    plain = identity.replace(":", "_")
+    assert read_letor(write(f"{GOOD}1 qid:{plain} 2:12\n")).query_ids == ("1", plain)
 
 
 @pytest.mark.parametrize(("line", "mended", "sentence"), LINES)
@@ -191,35 +193,71 @@ def test_the_first_of_many_errors_is_named(write, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("token", "options", "sentence"),
+    ("token", "options", "sentence", "mended"),
     [
-        ("3 qid:1 1:1", {"max_grade": 2}, "at least 0 and at most max_grade=2, got '3'"),
-        ("2.00000000000000000000001e1 qid:1", {"max_grade": 2}, "at most max_grade=2, got '2.0000"),
-        ("1 qid:1 0:1", {"first_index": 1}, "must be at least first_index=1, got '0:1'"),
+        (
+            "3 qid:1 1:1",
+            {"max_grade": 2},
+            "at least 0 and at most max_grade=2, got '3'",
+            "2 qid:1 1:1",
+        ),
+        (
+            "2.00000000000000000000001e1 qid:1",
+            {"max_grade": 2},
+            "at most max_grade=2, got '2.0000",
+            "2.00000000000000000000000e0 qid:1",
+        ),
+        (
+            "1 qid:1 0:1",
+            {"first_index": 1},
+            "must be at least first_index=1, got '0:1'",
+            "1 qid:1 1:1",
+        ),
         (
             "1 qid:1 3:1",
             {"n_features": 2},
             "at most 2 with n_features=2 and first_index=1, got '3:1'",
+            "1 qid:1 2:1",
         ),
-        ("1 qid:1 2:1", {"n_features": 2, "first_index": 0}, "at most 1 with n_features=2"),
-        ("1 qid:1 1:1e39", {"dtype": np.float32}, f"{FLOAT32}, got '1e39'; normalise='minmax'"),
-        ("1 qid:1 1:3.4028235677973367e38", {"dtype": np.float32}, FLOAT32),
-        ("1 qid:1 1:-1e300", {"dtype": np.float32}, f"{FLOAT32}, got '-1e300'; normalise="),
-        ("1 qid:1 1:1e-300", {"dtype": np.float32}, f"{FLOAT32}, got '1e-300'; normalise="),
-        ("1 qid:1 1:-1e-39", {"dtype": np.float32}, f"{FLOAT32}, got '-1e-39'; normalise="),
-        ("1 qid:1 1:1e-400", {"dtype": np.float32}, f"{FLOAT32}, got '1e-400'; normalise="),
-        ("1 qid:1 1:" + "0" * 20 + "1e-40", {"dtype": np.float32}, f"{FLOAT32}, got '0000"),
-        ("1 qid:1 1:inf", {"dtype": np.float32}, "a value must be a finite number, got 'inf'"),
-        ("1 qid:1 1:1e309", {"dtype": np.float32}, "a value must be a finite number, got '1e309'"),
+        (
+            "1 qid:1 2:1",
+            {"n_features": 2, "first_index": 0},
+            "at most 1 with n_features=2",
+            "1 qid:1 1:1",
+        ),
+        *(
+            (f"1 qid:1 1:{value}", {"dtype": np.float32}, sentence, f"1 qid:1 1:{mended}")
+            for value, sentence, mended in (
+                ("1e39", f"{FLOAT32}, got '1e39'; normalise='minmax'", "1e38"),
+                ("3.4028235677973367e38", FLOAT32, "3.4028235e38"),
+                ("-1e300", f"{FLOAT32}, got '-1e300'; normalise=", "-1e30"),
+                ("1e-300", f"{FLOAT32}, got '1e-300'; normalise=", "1e-30"),
+                ("-1e-39", f"{FLOAT32}, got '-1e-39'; normalise=", "-1e-37"),
+                ("1e-400", f"{FLOAT32}, got '1e-400'; normalise=", "0e-400"),
+                ("0" * 20 + "1e-40", f"{FLOAT32}, got '0000", "0" * 20 + "1e-36"),
+                ("inf", "a value must be a finite number, got 'inf'", "1"),
+                ("1e309", "a value must be a finite number, got '1e309'", "1e30"),
+            )
+        ),
     ],
 )
-def test_lines_that_options_forbid(write, token, options, sentence):
+def test_lines_that_options_forbid(write, token, options, sentence, mended):
+    """The same line with what is wrong put right is read, with the same options."""
     refused(f"line 3: .*{sentence}", write(f"1 qid:1 1:1\n0 qid:1\n{token}\n"), **options)
+    read = read_letor(write(f"1 qid:1 1:1\n0 qid:1\n{mended}\n"), **options)
+    label, _, *features = mended.split()
+    assert read.relevance.tolist() == [1.0, 0.0, float(label)]
+    held = {int(index): float(value) for index, _, value in (f.partition(":") for f in features)}
+    first = options.get("first_index", 1)
+    row = [held.get(index, 0.0) for index in range(first, first + read.n_features)]
+    assert read.features[2].tolist() == np.array(row, options.get("dtype", np.float64)).tolist()
 
 
 def test_a_query_that_comes_back(write):
     text = "1 qid:1 1:1\n1 qid:2 1:1\n\n0 qid:1 1:2\n0 qid:2 1:2\n"
     refused("line 4: documents of a query must follow one another, got qid:1 again", write(text))
+    together = "1 qid:1 1:1\n0 qid:1 1:2\n\n1 qid:2 1:1\n0 qid:2 1:2\n"
+    assert read_letor(write(together)).starts.tolist() == [0, 2, 4]
 
 
 def test_qids_that_are_no_text(write):
@@ -334,12 +372,14 @@ def test_paths_that_lead_nowhere(tmp_path):
     ],
 )
 def test_group_files(write, sizes, sentence):
+    """The same documents are read with sizes that fit."""
     path, groups = write("1 1:1\n0 1:2\n2 1:3\n"), write(sizes, "sizes.query")
     with pytest.raises(InvalidInput, match=sentence):
         read_letor(path, groups=groups)
     for block_bytes in (1, 13, 1000):
         with pytest.raises(InvalidInput, match=sentence):
             list(iterate_letor(path, groups=groups, block_bytes=block_bytes))
+    assert read_letor(path, groups=write("2\n1\n", "sizes.query")).starts.tolist() == [0, 2, 3]
 
 
 def test_group_files_and_qids_exclude_each_other(write, tmp_path):
@@ -348,8 +388,12 @@ def test_group_files_and_qids_exclude_each_other(write, tmp_path):
     refused("line 1: a document must have qid:ID", path)
     with pytest.raises(InvalidInput, match="absent must be a readable group file: No such file"):
         read_letor(path, groups=tmp_path / "absent")
+    bare = write("1 1:1\n0 1:2\n")
+    assert read_letor(bare, groups=groups).features.tolist() == [[1.0], [2.0]]
+    assert read_letor(write("1 qid:1 1:1\n0 qid:1 1:2\n")).features.tolist() == [[1.0], [2.0]]
 
 
 def test_tables_that_fit_nowhere(write):
     with pytest.raises(InvalidInput, match="must fit into memory as a table of 2 documents"):
         read_letor(write(GOOD), n_features=2**60)
+    assert read_letor(write(GOOD), n_features=2**6).features.shape == (2, 2**6)

@@ -331,9 +331,22 @@ def test_a_wrong_sum_is_killed_and_what_is_equal_survives(project, capsys):
     assert cells["comparison"] == ["1", "0", "0", "1", "0.0%"]
     assert cells["deleted"] == ["1", "1", "0", "0", "100.0%"]
     assert before == {path: path.read_bytes() for path in before}
+    (project / "tests/unit/test_more.py").write_text(
+        "from fake.one import larger, total\n\n"
+        "def test_both():\n    assert larger(total([1]), 0) == 1\n"
+    )
     _, again = outcomes(project, "--only", "src/fake/one.py:5", "--only", "fake/one.py:9")
-    assert again == n_lines  # verdicts are found again
+    assert again == n_lines + 1  # kills are found again, and the survivor meets the new test
+    _, again = outcomes(project, "--only", "src/fake/one.py:5", "--only", "fake/one.py:9")
+    assert again == n_lines + 1  # all verdicts are found again
     capsys.readouterr()
+
+
+def test_tests_that_cannot_begin_end_it_all(project):
+    """Else no test would reach anything, and every mutant survive."""
+    (project / "conftest.py").write_text("def pytest_of_a_plugin_that_is_not_there():\n    pass\n")
+    with pytest.raises(RuntimeError, match=r"pytest could not begin:[\s\S]*unknown hook"):
+        outcomes(project, "--only", "fake/one.py:5")
 
 
 def test_what_never_ends_is_timed_out(project):

@@ -124,6 +124,8 @@ def test_unreadable_files(tmp_path):
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n")[:-6])
     with pytest.raises(InvalidInput, match="must be a readable CSV file"):
         read_ratings(tmp_path / "cut.csv.gz")
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    assert read_ratings(tmp_path / "cut.csv.gz").values.tolist() == [[1.0, 2.0]]
 
 
 def test_options_exclude_each_other(write):
@@ -134,7 +136,10 @@ def test_options_exclude_each_other(write):
         read_ratings(path, missing="maybe")
     with pytest.raises(InvalidInput, match="one value only"):
         read_ratings(write("a,b\n2,2\n"), grades=2)
-    assert read_ratings(write("a,b\n1,2\n"), grades=2, missing="drop").values.tolist() == [[0, 1]]
+    path = write("a,b\n1,2\n")
+    assert read_ratings(path, grades=2, missing="drop").values.tolist() == [[0, 1]]
+    assert read_ratings(path, threshold=1).values.tolist() == [[1, 1]]
+    assert read_ratings(path, missing="error").values.tolist() == [[1, 2]]
 
 
 VALUES = [[1.0, 2.5], [0.0, 4.0], [3.0, 3.0]]
@@ -261,6 +266,10 @@ def test_ids_that_cannot_be_left_out(write, tmp_path):
     np.savez(tmp_path / "a.npz", np.ones((2, 2)))
     with pytest.raises(InvalidInput, match="`ids` needs a CSV file"):
         read_ratings(tmp_path / "a.npz", ids="a")
+    assert read_ratings(tmp_path / "a.npz").values.tolist() == [[1.0, 1.0]] * 2
+    assert read_ratings(write(PLAIN), ids="tea").item_names == ("coffee",)
+    assert read_ratings(write(PLAIN), index=False).item_names == ("tea", "coffee")
+    assert read_ratings(write("a,b\n1,2\n"), ids="a").values.tolist() == [[2.0]]
 
 
 @pytest.mark.parametrize("first", ["1,2", "4.5,NA", "alice,3", "id,1", ",7", "tea,7"])
@@ -344,12 +353,19 @@ def test_marks_of_missing_ratings(write, mark):
 
 
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [("delimiter", ";;"), ("delimiter", '"'), ("delimiter", 3), ("header", "no"), ("index", "id")],
+    ("option", "value", "mended"),
+    [
+        ("delimiter", ";;", ","),
+        ("delimiter", '"', ","),
+        ("delimiter", 3, ","),
+        ("header", "no", True),
+        ("index", "id", False),
+    ],
 )
-def test_bad_options(write, option, value):
+def test_bad_options(write, option, value, mended):
     with pytest.raises(InvalidInput, match=f"`{option}` must be "):
         read_ratings(write(PLAIN), **{option: value})
+    same(read_ratings(write(PLAIN), **{option: mended}))
 
 
 def test_real_files():

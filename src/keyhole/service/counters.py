@@ -126,8 +126,7 @@ class Tally(msgspec.Struct):
         point.n += 1
         point.n_explored += ranked.explored
         if ranked.catalogue is not None:
-            ranking = ranked.ranking
-            for index in ranking[: min(ranked.k, len(ranking) - ranked.n_excluded)]:
+            for index in ranked.ranking[: ranked.k]:  # as many are never excluded
                 self._item(names[index]).shown_top += 1
 
     def note_last(self, ranked: Ranked, names: tuple[str, ...]) -> None:
