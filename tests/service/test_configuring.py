@@ -270,6 +270,18 @@ def test_another_ranker_of_a_deleted_ones_name_knows_nothing_of_it():
         rank(again, event_id="visit-1")
 
 
+def test_a_restart_after_a_ranker_was_deleted_changes_nothing_of_the_next_one_of_its_name():
+    engine = engine_of(wait_seconds=5.0)
+    play(engine, 5)
+    engine.execute(Delete("animals"))
+    for again in (engine_like(engine), engine):
+        configure(again, wait_seconds=60.0)
+        play(again, 5)
+        again.store.put_snapshot(again.ranker("animals").snapshot())
+        assert check_ranker(again.store, "animals").problems == ()
+        assert [wait for _, wait in again.ranker("animals").waits] == [60.0]
+
+
 def test_what_is_asked_while_a_ranker_is_being_deleted_waits():
     engine = engine_of()
     decision: Any = engine.decide(Delete("animals"), 0)

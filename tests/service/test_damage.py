@@ -159,6 +159,16 @@ def test_a_ranker_with_a_flipped_bit_is_refused_by_event_and_others_are_served(p
         assert last_of(store).seq == 36  # nothing was appended
 
 
+def test_no_ranker_takes_the_name_of_a_damaged_one(path):
+    flip_a_bit(path, "animals", 5)
+    with Served(path) as service:
+        store = service.store
+        told = service.ask("POST", "/v1/rankers/others/rename", faults=True, json={"to": "animals"})
+        assert "which event 5 is not" in problem(told, 503, "ranker-damaged")["detail"]
+        assert service.rank("others").status_code == 201
+        assert service.desk.store is store  # the log was not read again
+
+
 @pytest.mark.parametrize("column", ["body", "link"])
 def test_an_event_before_the_snapshot_is_checked_while_others_are_served(path, column, monkeypatch):
     keep_snapshots(path)

@@ -209,6 +209,55 @@ def test_fields_that_decide_come_once(running, fields, status):
     assert told.startswith(b"HTTP/1.1 %d" % status), told
 
 
+@pytest.mark.parametrize(
+    "codings",
+    [
+        [b"gzip, chunked"], [b"identity"], [b"chunked, identity"], [b"identity", b"chunked"],
+        [b"chunked", b"chunked"], [b"xchunked"], [b"\x0bchunked"], [b""],
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_a_body_comes_in_chunks_or_with_a_length_and_in_no_other_coding(running, codings):
+    fields = b"".join(b"transfer-encoding: " + coding + b"\r\n" for coding in codings)
+    told = running.raw(HEAD + fields + b"\r\n2\r\n{}\r\n0\r\n\r\n" + _get("/healthz"))
+    assert (told[:12], told.count(b"HTTP/1.1 ")) == (b"HTTP/1.1 400", 1)
+
+
+@pytest.mark.parametrize(
+    ("version", "status"),
+    [(b" HTTP/1.0", 200), (b"", 400), (b" HTTP/0.9", 400), (b" HTTP/2.0", 400)],
+)
+def test_versions_of_http_that_are_not_spoken_are_refused(running, version, status):
+    told = running.raw(b"GET /healthz" + version + b"\r\nhost: localhost\r\n" + CLOSE + b"\r\n")
+    assert told.startswith(b"HTTP/1.1 %d" % status), told
+
+
+def test_the_oldest_clients_send_no_chunks(running):
+    head = CHUNKED.replace(b"HTTP/1.1", b"HTTP/1.0")
+    assert running.raw(head + b"2\r\n{}\r\n0\r\n\r\n").startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [b"http://localhost", b"http://[::1/healthz", b"http://localhost?x", b"localhost:80", b"*\xff"],
+)
+def test_a_target_that_is_none_is_told_so(running, target):
+    told = running.raw(b"GET " + target + b" HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    assert told.startswith(b"HTTP/1.1 400")
+    assert b"urn:keyhole:problem:malformed" in told
+
+
+@pytest.mark.parametrize("field", [b"connection: close", b"proxy-connection: close"])
+def test_a_trailer_that_ends_the_connection_leaves_no_request_waiting(running, field):
+    """The parser reads nothing after it; the connection stayed open, and what followed unread."""
+    one = CHUNKED + b"2\r\n{}\r\n0\r\n" + field + b"\r\n\r\n"
+    with dialled(running, one, timeout=5.0) as connection:
+        told = b""
+        while piece := connection.recv(65_536):
+            told += piece
+    assert told.startswith(b"HTTP/1.1 201")
+
+
 def test_the_oldest_clients_need_no_host(running):
     assert running.raw(b"GET /healthz HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200")
 

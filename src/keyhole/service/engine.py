@@ -343,6 +343,7 @@ class Engine:
     def _rename(self, command: Rename, at: int) -> Decided:
         live, to = self.ranker(command.ranker), command.to
         check_version(live, command)
+        self._check_whole(to)
         if to in self.rankers:
             raise Conflict(
                 f"There is a ranker {shown(to)} already: delete it, or give another name."

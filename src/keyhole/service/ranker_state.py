@@ -167,7 +167,7 @@ class LiveRanker:
     def _deleted(self, body: Deleted, seq: int) -> None:
         self._study()
         self.gone, self.since, self.preparation = body, seq, None
-        self.tally = Tally(forgotten=seq)
+        self.tally, self.waits = Tally(forgotten=seq), []
         self.waiting.clear()
         self.seq_of.clear()
 

@@ -256,22 +256,32 @@ class Connection(HttpToolsProtocol):
         if self._is_over():
             return
         self._queue()
+        super().on_headers_complete()  # raises where the target is none, which is refused then
         self._is_in_body, self._n_frame, self._n_left = True, 0, 0
         if b"content-length" in names:
             self._n_left = int(self.headers[names.index(b"content-length")][1])
         elif b"transfer-encoding" in names:
             self._n_left = None
-        super().on_headers_complete()
 
     def _wrong_with(self, names: list[bytes]) -> bytes | None:
+        version = self.parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            return connection_errors.NO_HTTP
         if self.parser.should_upgrade():  # a body would be read as another request
             return connection_errors.UPGRADE
         n_hosts = names.count(b"host")
         if n_hosts > 1 or names.count(b"authorization") > 1:
             return connection_errors.TWICE
-        if not n_hosts and self.parser.get_http_version() not in ("0.9", "1.0"):
+        if not n_hosts and version == "1.1":
             return connection_errors.NO_HOST
+        if b"transfer-encoding" in names and not self._is_chunked(names, version):
+            return connection_errors.CODING
         return None
+
+    def _is_chunked(self, names: list[bytes], version: str) -> bool:
+        """Return whether a body comes in chunks and no other coding: proxies differ about those."""
+        coding = self.headers[names.index(b"transfer-encoding")][1].lower()
+        return coding == b"chunked" and names.count(b"transfer-encoding") == 1 and version == "1.1"
 
     def on_body(self, body: bytes) -> None:
         n_bytes = len(body)
@@ -286,8 +296,11 @@ class Connection(HttpToolsProtocol):
         self._has_begun = self._is_in_body = self._is_asking = False
         self._n_frame = self._n_body = 0
         self.unanswered.pop(self, None)
-        if not self._is_over():
-            super().on_message_complete()
+        if self._is_over():
+            return
+        if not self.parser.should_keep_alive():  # a trailer may say so: it reads nothing after this
+            self.cycle.keep_alive = False
+        super().on_message_complete()
 
     # ------------------------------------------------------------------- a request is answered
 

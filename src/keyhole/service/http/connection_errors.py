@@ -35,6 +35,9 @@ def _head_too_large(detail: str) -> bytes:
 NO_HTTP = _malformed("A request must be HTTP/1.1.")
 NO_HOST = _malformed("A request of HTTP/1.1 must have one field Host.")
 TWICE = _malformed("A request must have each of the fields Host and Authorization once.")
+CODING = _malformed(
+    "A body must come with a Content-Length or, in HTTP/1.1, with Transfer-Encoding: chunked alone."
+)
 UPGRADE = _malformed("A request must not ask for another protocol.")
 HEAD_TOO_LARGE = _head_too_large(
     f"A head must have at most {MAX_HEAD_BYTES} bytes and {MAX_FIELDS} fields."
