@@ -24,7 +24,8 @@ from keyhole.kernels.draw import WORLD_STREAM, Draw, RelabelledDraw, stream_of
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.rankers import RANKERS, SUBROUTINES, FixedListRanker
 from keyhole.rankers.fixed.plain import Random
-from keyhole.reveals import REVEALS, Choice, Full, Noisy, Top
+from keyhole.reveals import REVEALS, Choice, Full, Top
+from keyhole.reveals.noisy import Noisy
 from keyhole.worlds import (
     WORLDS,
     Alternating,
