@@ -8,6 +8,7 @@ import numpy as np
 
 from keyhole.base.errors import check_choice
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASH_DOT, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import GameFacts
@@ -108,6 +109,9 @@ class CascadeUCB(CountingRanker):
     >>> sorted(seen)
     [0, 1, 2]
     """
+
+    label = "CascadeUCB"
+    look = Look("#332288", DASH_DOT, ">")
 
     def __init__(self, n_items: int, *, bound: str = "kl", **game: Unpack[GameFacts]) -> None:
         super().__init__(n_items, **game)

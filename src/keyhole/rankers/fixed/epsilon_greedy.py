@@ -6,6 +6,7 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray, check_number
 from keyhole.contracts import Impression, RankerKernel
+from keyhole.contracts.rows import SOLID, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar
 from keyhole.rankers.fixed.base import GameFacts
@@ -84,6 +85,8 @@ class EpsilonGreedy(CountingRanker):
     (np.float64(1.0), np.float64(1.0))
     """
 
+    label = "ε-greedy"
+    look = Look("#56B4E9", SOLID, "p")
     kernel = RankerKernel(counting_init, counting_work, _rank, count_seen, best_by_means)
 
     def __init__(self, n_items: int, *, scale: float = 1.0, **game: Unpack[GameFacts]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from keyhole.base.errors import IntArray, InvalidInput, check_choice, check_flag, check_number
 from keyhole.bounds import choices, ftpl
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import ANY_CROWD, DOTTED, SOLID, Guarantee, Look, Question
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import (
@@ -118,6 +119,11 @@ class _FullInformation(FixedListRanker):
         return self.n_items
 
 
+def _bound(question: Question, rounds: float) -> float:
+    constants = ftpl.constants(question.measure, question.n_items, question.max_grade)
+    return ftpl.full_information_bound(constants, rounds)
+
+
 class FTPL(_FullInformation):
     """Follow the perturbed leader: sort total gains plus fresh uniform noise on [0, 1/epsilon].
 
@@ -141,6 +147,12 @@ class FTPL(_FullInformation):
     >>> round(FTPL(20, horizon=10_000).rate, 5)
     0.00224
     """
+
+    label = "FTPL"
+    look = Look("#000000", DOTTED, "D")
+    guarantee = Guarantee(
+        1 / 2, f"{ANY_CROWD}, seeing everything", "Chaudhuri & Tewari 2015", _bound
+    )
 
     def __init__(
         self,
@@ -183,6 +195,9 @@ class OnlineRank(_FullInformation):
     >>> round(OnlineRank(5, horizon=20_000, n_chosen=1, measure="InversionLoss").rate, 5)
     0.01472
     """
+
+    label = "OnlineRank"
+    look = Look("#009E73", SOLID, "P")
 
     def __init__(
         self,

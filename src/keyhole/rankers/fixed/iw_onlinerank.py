@@ -9,6 +9,7 @@ from keyhole.base.errors import FloatArray, check_number
 from keyhole.bounds import ftpl
 from keyhole.bounds import iw_onlinerank as bounds
 from keyhole.contracts import Impression, RankerKernel
+from keyhole.contracts.rows import ANY_CROWD, DASH_DOT, Guarantee, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import gumbels, scalar
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
@@ -232,6 +233,13 @@ class IWOnlineRank(FixedListRanker):
     (0.338, 0.00154)
     """
 
+    label = "IW-OnlineRank"
+    look = Look("#CC79A7", DASH_DOT, "^")
+    guarantee = Guarantee(
+        2 / 3,
+        f"{ANY_CROWD}, with the smallest constant that is proved here",
+        "a theorem of this project",
+    )
     needs_gain_per_item: ClassVar[bool] = True
     unknown_horizon = 0
     by_item: ClassVar[tuple[str, ...] | None] = ("totals",)

@@ -6,6 +6,7 @@ import numpy as np
 
 from keyhole.base.errors import MAX_ROUND, IntArray
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DOTTED, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniforms_of
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
@@ -171,6 +172,8 @@ class PEGE(CountingRanker):
     False
     """
 
+    label = "PEGE"
+    look = Look("#AA4499", DOTTED, "<")
     kernel = RankerKernel(counting_init, pege_work, _rank, count_explored, best_by_means)
 
     def __init__(self, n_items: int, **game: Unpack[GameFacts]) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray, IntArray
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASH_DOT, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.sorting import SortWork
 from keyhole.rankers.fixed.base import GameFacts
@@ -165,6 +166,8 @@ class PEGE2(CountingRanker):
     True
     """
 
+    label = "PEGE2"
+    look = Look("#B8A030", DASH_DOT, "H")
     kernel = RankerKernel(counting_init, _work, _rank, count_explored, best_by_means)
 
     def __init__(self, n_items: int, **game: Unpack[GameFacts]) -> None:

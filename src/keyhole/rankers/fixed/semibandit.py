@@ -8,6 +8,7 @@ import numpy as np
 from keyhole.base.errors import FloatArray, check_number
 from keyhole.bounds import ftpl, precision
 from keyhole.contracts import Impression, RankerKernel
+from keyhole.contracts.rows import ANY_CROWD, SOLID, Guarantee, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar, uniforms
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
@@ -216,6 +217,11 @@ class SemiBandit(FixedListRanker):
     True
     """
 
+    label = "Semi-bandit"
+    look = Look("#882255", SOLID, "v")
+    guarantee = Guarantee(
+        1 / 2, f"{ANY_CROWD}, for Precision@n with any k", "semi-bandit mirror descent"
+    )
     needs_gain_per_item: ClassVar[bool] = True
     unknown_horizon = 0
     shared_settings: ClassVar[dict[str, Any]] = {

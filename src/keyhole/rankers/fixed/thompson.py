@@ -5,6 +5,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASHED, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.laws import beta
 from keyhole.kernels.sorting import sort_descending
@@ -63,6 +64,8 @@ class Thompson(CountingRanker):
     True
     """
 
+    label = "Thompson sampling"
+    look = Look("#E69F00", DASHED, "*")
     kernel = RankerKernel(counting_init, counting_work, _rank, count_seen, best_by_means)
 
     def __init__(self, n_items: int, **game: Unpack[GameFacts]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from keyhole.base.errors import MAX_ROUND, IntArray, InvalidInput
 from keyhole.base.limits import check_memory
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASHED, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
@@ -206,6 +207,8 @@ class TopRank(FixedListRanker):
     [1, 0]
     """
 
+    label = "TopRank"
+    look = Look("#117733", DASHED, "d")
     needs_gain_per_item: ClassVar[bool] = True
     by_item: ClassVar[tuple[str, ...] | None] = TopRankState._fields
     kernel = RankerKernel(_init, _work, _rank, _update, _greedy, note=_note, note_size=_note_size)

@@ -7,6 +7,7 @@ import numpy as np
 
 from keyhole.base.errors import check_number
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASHED, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import scalar
 from keyhole.kernels.laws import free_normals
@@ -199,6 +200,8 @@ class DBGD(StandardisedRanker):
     2
     """
 
+    label = "DBGD"
+    look = Look("#AA4499", DASHED, "h")
     kernel = RankerKernel(
         _init,
         _work,

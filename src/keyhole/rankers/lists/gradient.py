@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASH_DOT, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.rankers.lists.base import (
     EVERYTHING,
@@ -100,6 +101,9 @@ class Descent(ContextualRanker):
     >>> ranker.state.weights.argmax()
     np.int64(0)
     """
+
+    label = "ListNet"
+    look = Look("#009E73", DASH_DOT, "D")
 
     def __init__(
         self,

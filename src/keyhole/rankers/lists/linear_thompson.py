@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASH_DOT, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.laws import free_normals
 from keyhole.kernels.vectors import linear_scores
@@ -77,6 +78,8 @@ class LinearThompson(RidgeRanker):
     2
     """
 
+    label = "Linear Thompson sampling"
+    look = Look("#56B4E9", DASH_DOT, "*")
     kernel = RankerKernel(
         ridge_init, ridge_work, _rank, learn_seen, rank_by_scores, score_standardised
     )

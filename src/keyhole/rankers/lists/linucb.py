@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASHED, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.rankers.lists.ridge import (
     RidgeRanker,
@@ -75,6 +76,8 @@ class LinUCB(RidgeRanker):
     2
     """
 
+    label = "LinUCB"
+    look = Look("#332288", DASHED, ">")
     kernel = RankerKernel(
         ridge_init, ridge_work, _rank, learn_seen, rank_by_scores, score_standardised
     )

@@ -7,6 +7,7 @@ import numpy as np
 
 from keyhole.base.errors import check_number
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import SOLID, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import gumbels
 from keyhole.kernels.sorting import SortWork
@@ -190,6 +191,8 @@ class PDGD(StandardisedRanker):
     2
     """
 
+    label = "PDGD"
+    look = Look("#44AA99", SOLID, "P")
     kernel = RankerKernel(
         _init,
         _work,

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from keyhole.base.errors import InvalidInput, check_flag, check_number, check_top_grade
 from keyhole.contracts import Measure, MeasureParams, RankerKernel
+from keyhole.contracts.rows import DASHED, SOLID, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.vectors import chain
 from keyhole.measures import measure as named_measure
@@ -138,6 +139,9 @@ class SLAMPerceptron(_Perceptron):
     1.0
     """
 
+    label = "SLAM perceptron"
+    look = Look("#E69F00", SOLID, "^")
+
     def __init__(
         self,
         n_features: int,
@@ -192,6 +196,9 @@ class MaxViolationPerceptron(_Perceptron):
     1.0
     """
 
+    label = "Max-violation perceptron"
+    look = Look("#CC79A7", DASHED, "v")
+
     def __init__(
         self,
         n_features: int,
@@ -241,6 +248,8 @@ class ClassificationPerceptron(ContextualRanker):
     True
     """
 
+    label = "Perceptron"
+    look = Look("#7A3B10", SOLID, "8")
     kernel = RankerKernel(
         linear_init, linear_work, show_greedily, _classify, rank_greedily, score_list
     )

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DOTTED, GREY, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.kernels.sorting import sort_descending
@@ -48,6 +49,8 @@ class RandomLists(ContextualRanker):
     0
     """
 
+    label = "Random order"
+    look = Look(GREY, DOTTED, "X")
     kernel = RankerKernel(_init, linear_work, _rank, _ignore)
 
     def __init__(self, n_features: int, n_items: int, *, seed: int = 0, run: int = 0) -> None:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from keyhole.base.errors import NotObservable, check_choice, check_integer, check_number
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASHED, Guarantee, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import scalar, uniforms
 from keyhole.kernels.sorting import sort_descending
@@ -214,6 +215,14 @@ class ContextualRTopK(ContextualRanker):
 terms of one or two documents; that of listnet needs the relevance of all.
     """
 
+    label = "Contextual RTop-kF"
+    look = Look("#0072B2", DASHED, "s")
+    guarantee = Guarantee(
+        2 / 3,
+        "in the surrogate loss that it descends, against the best linear scorer: not in the "
+        "measure itself",
+        "Algorithm 5 of Chaudhuri's thesis",
+    )
     kernel: RankerKernel
     exploration_kinds: ClassVar[tuple[str, ...]] = ("uniform", "lifted")
 
