@@ -7,7 +7,6 @@ from typing import Any, Unpack
 import numpy as np
 
 from keyhole.base.errors import check_choice
-from keyhole.contracts import RankerKernel
 from keyhole.contracts.rows import DASH_DOT, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
@@ -16,10 +15,7 @@ from keyhole.rankers.fixed.counting import (
     CountingParams,
     CountingRanker,
     begin_ties,
-    best_by_means,
-    count_seen,
-    counting_init,
-    counting_work,
+    counting_kernel,
 )
 
 _UNSEEN = 100.0
@@ -117,5 +113,5 @@ class CascadeUCB(CountingRanker):
         super().__init__(n_items, **game)
         chosen = BOUNDS[check_choice(bound, "`bound` of CascadeUCB", BOUNDS)]
         rank = assemble(_rank_by, chosen, inline=True)
-        self.kernel = RankerKernel(counting_init, counting_work, rank, count_seen, best_by_means)
+        self.kernel = counting_kernel(rank)
         self.params = CountingParams(self.k, self.gains)

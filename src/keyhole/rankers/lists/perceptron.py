@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keyhole.base.errors import InvalidInput, check_flag, check_number, check_top_grade
-from keyhole.contracts import Measure, MeasureParams, RankerKernel
+from keyhole.contracts import Measure, MeasureParams
 from keyhole.contracts.rows import DASHED, SOLID, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.vectors import chain
@@ -12,10 +12,7 @@ from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists.base import (
     EVERYTHING,
     ContextualRanker,
-    linear_init,
-    linear_work,
-    rank_greedily,
-    score_list,
+    linear_kernel,
 )
 from keyhole.rankers.lists.gradient import by_item, show_greedily
 from keyhole.surrogates import SLAM, Surrogate
@@ -83,9 +80,7 @@ class _Perceptron(ContextualRanker):
         name = type(self).__name__
         loss = induced_loss(name, measure)
         update = assemble(_update_by, chosen.kernel.gradient, *loss.kernel)
-        self.kernel = RankerKernel(
-            linear_init, linear_work, show_greedily, update, rank_greedily, score_list
-        )
+        self.kernel = linear_kernel(show_greedily, update)
         self.rate = check_number(rate, f"`rate` of {name}", above=0.0)
         self.params = PerceptronParams(
             self.n_features,
@@ -250,9 +245,7 @@ class ClassificationPerceptron(ContextualRanker):
 
     label = "Perceptron"
     look = Look("#7A3B10", SOLID, "8")
-    kernel = RankerKernel(
-        linear_init, linear_work, show_greedily, _classify, rank_greedily, score_list
-    )
+    kernel = linear_kernel(show_greedily, _classify)
 
     def __init__(
         self, n_features: int, n_items: int, *, rate: float = 1.0, seed: int = 0, run: int = 0

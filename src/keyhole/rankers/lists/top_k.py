@@ -12,10 +12,8 @@ from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.lists.base import (
     ContextualRanker,
     centres,
-    linear_init,
-    linear_work,
+    linear_kernel,
     rank_greedily,
-    score_list,
     step_kernel,
     step_of,
 )
@@ -159,7 +157,7 @@ def _kernel_for(surrogate: Surrogate, k: int, step_down: Callable[..., None]) ->
         shuffle = _shuffle_places
         estimate = assemble(_estimate_by_places, inclusion_kernel(surrogate))
     rank, update = assemble(_rank_by, shuffle), assemble(_update_by, estimate, step_down)
-    return RankerKernel(linear_init, linear_work, rank, update, rank_greedily, score_list)
+    return linear_kernel(rank, update)
 
 
 class ContextualRTopK(ContextualRanker):
