@@ -77,6 +77,11 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
     "random-lists": [{}],
     "recall": [{"capacity": 64}, {"k": 3, "run": 1}, {"k": 2, "id_column": 1, "capacity": 8}],
 }
+UNDIGESTED = {name for name, cls in RANKERS.items() if issubclass(cls, ContextualRanker)} - {
+    *EXAMPLES
+}
+"""Rows for which nothing is written above: they are checked as they are made by default."""
+EXAMPLES |= {name: [{}] for name in UNDIGESTED}
 PARAMETERS = [
     pytest.param(row, options, id=f"{row}-{'-'.join(map(str, options.values()))}")
     for row, many in EXAMPLES.items()

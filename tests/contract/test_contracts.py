@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from keyhole.kernels.draw import WORLD_STREAM, Draw, RelabelledDraw, stream_of
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.rankers import RANKERS, SUBROUTINES, FixedListRanker
 from keyhole.rankers.fixed.plain import Random
-from keyhole.reveals import REVEALS, Choice, Full, Noisy, Top
+from keyhole.reveals import REVEALS, Choice, Full, Top
+from keyhole.reveals.noisy import Noisy
 from keyhole.worlds import (
     WORLDS,
     Alternating,
@@ -109,6 +111,12 @@ RANKER_EXAMPLES: dict[str, list[tuple[str, Callable[..., Ranker], World | None]]
     "random": [("random", lambda: MAKE["random"](5), None)],
     "fixed": [("fixed", lambda: MAKE["fixed"](5, ranking=[3, 1, 4, 0, 2]), None)],
 }
+UNDIGESTED = {name for name, cls in RANKERS.items() if issubclass(cls, FixedListRanker)} - {
+    *RANKER_EXAMPLES
+}
+"""Rows for which nothing is written above: they are checked as they are made by default."""
+for name in UNDIGESTED:
+    RANKER_EXAMPLES[name] = [("default", partial(MAKE[name], 5), None)]
 EXAMPLES = [
     pytest.param(row, label, make, world, id=f"{row}-{label}".replace(" ", "-"))
     for row, examples in RANKER_EXAMPLES.items()
@@ -166,6 +174,8 @@ REVEAL_EXAMPLES: dict[str, list[Reveal]] = {
     "choice": [Choice("single"), Choice("set")],
     "noisy": [Noisy(Top(4), noise=0.5, max_grade=2), Noisy("full")],
 }
+WORLD_EXAMPLES |= {name: [WORLDS.make(name)] for name in {*WORLDS} - {*WORLD_EXAMPLES}}
+REVEAL_EXAMPLES |= {name: [REVEALS.make(name)] for name in {*REVEALS} - {*REVEAL_EXAMPLES}}
 MEASURE_EXAMPLES = [
     *(measure(name) for name in MEASURES),
     *(measure(f"{name}@3") for name, cls in MEASURES.items() if cls.takes_cutoff),

@@ -21,6 +21,7 @@ import pytest
 from keyhole.contracts import Ranker, World
 from keyhole.game import play
 from keyhole.worlds import Flips
+from tests.contract import test_contextual, test_contracts
 from tests.contract.test_contextual import EQUAL, _make
 from tests.contract.test_contextual import EXAMPLES as LIST_EXAMPLES
 from tests.contract.test_contracts import RANKER_EXAMPLES
@@ -48,11 +49,13 @@ def games() -> dict[str, tuple[Ranker, World]]:
     fixed = {
         f"{row}, {label}": (make(), world or Flips(make().n_items, n_relevant=1))
         for row, examples in RANKER_EXAMPLES.items()
+        if row not in test_contracts.UNDIGESTED
         for label, make, world in examples
     }
     lists: dict[str, tuple[Ranker, World]] = {
         f"{row}, {json.dumps(options)}": (_make(row, options), EQUAL)
         for row, many in LIST_EXAMPLES.items()
+        if row not in test_contextual.UNDIGESTED
         for options in many
     }
     return {**fixed, **lists}

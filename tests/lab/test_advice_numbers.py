@@ -11,10 +11,8 @@ import numpy as np
 import pytest
 
 from keyhole.bounds import keystone
-from keyhole.lab import advice as module
+from keyhole.contracts.rows import Guarantee, Question
 from keyhole.lab.advice import (
-    GUARANTEES,
-    Guarantee,
     _round_number,
     advise,
     as_record,
@@ -23,6 +21,7 @@ from keyhole.lab.advice import (
 )
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
+from tests.lab.guaranteed import guarantees, only_with_guarantees
 from tests.lab.running import run
 
 pytestmark = pytest.mark.interpreted
@@ -69,7 +68,7 @@ GAMES = [
 
 @pytest.mark.parametrize(("name", "n_items", "grades"), GAMES)
 def test_the_most_to_lose_is_found_by_trying_all_lists_and_rankings(name, n_items, grades):
-    question = module.Question(named_measure(name), n_items, 1, grades)
+    question = Question(named_measure(name), n_items, 1, grades)
     expected = pytest.approx(largest_difference(name, n_items, grades), rel=1e-12, abs=1e-9)
     assert most_to_lose(question) == expected
 
@@ -80,8 +79,8 @@ def test_the_most_to_lose_of_three_grades_and_of_what_has_no_gains_per_item():
         3.0 * sum(abs(1 / math.log2(p + 2) - 1 / math.log2(10 - p)) for p in range(9)) / 2.0
     )
     for name, grades in (("NDCG", 3), ("AP", 2), ("PairwiseLoss", 3)):
-        assert most_to_lose(module.Question(named_measure(name), 4, 2, grades)) is None
-    assert most_to_lose(module.Question(named_measure("PairwiseLoss"), 4, 2, 2)) is not None
+        assert most_to_lose(Question(named_measure(name), 4, 2, grades)) is None
+    assert most_to_lose(Question(named_measure("PairwiseLoss"), 4, 2, 2)) is not None
 
 
 # --------------------------------------------------------------------------- bounds
@@ -245,8 +244,8 @@ def test_nothing_is_forced_where_the_measure_can_be_learnt_or_no_constant_is_pro
 def test_those_named_have_as_good_a_rate_as_the_first(name, n_items, k, features):
     record = as_record(advise(name, n_items, k, n_features=features))
     names = [each["ranker"] for each in record["candidates"]]
-    assert names == [each for each in GUARANTEES if each in names]  # those to be taken first
-    powers: dict[str, Any] = {each: GUARANTEES[each].power for each in names}
+    assert names == [each for each in guarantees() if each in names]  # those to be taken first
+    powers: dict[str, Any] = {each: guarantees()[each].power for each in names}
     first, *rest = names
     better = [
         each for each in rest
@@ -263,13 +262,13 @@ def test_those_named_have_as_good_a_rate_as_the_first(name, n_items, k, features
     nobody = any(sentence.startswith("No ranker that is shipped") for sentence in record["advice"])
     assert nobody == (min(proved) > best)
     for each in record["candidates"]:
-        row = GUARANTEES[each["ranker"]]
+        row = guarantees()[each["ranker"]]
         assert (each["power"], each["sense"], each["source"]) == (row.power, row.sense, row.source)
     base = ContextualRanker if features else FixedListRanker
     everybody = {each for each, cls in RANKERS.items() if issubclass(cls, base)}
     listed = [*names, *record["without_guarantee"], *record["left_out"]]
     assert sorted(listed) == sorted(everybody)  # each is in one of the three
-    assert not set(record["without_guarantee"]) & set(GUARANTEES)
+    assert not set(record["without_guarantee"]) & set(guarantees())
 
 
 def test_a_rate_is_told_as_a_fraction():
@@ -278,12 +277,12 @@ def test_a_rate_is_told_as_a_fraction():
 
 
 def test_nobody_attains_a_rate_that_only_slower_ones_have(monkeypatch):
-    slow = {"rtopk": GUARANTEES["rtopk"]}
-    monkeypatch.setattr(module, "GUARANTEES", slow)
+    kept = guarantees()
+    only_with_guarantees(monkeypatch, {"rtopk": kept["rtopk"]})
     nobody = "No ranker that is shipped attains T^(1/2) here"
     assert sentences(advise("Precision@2", 6, 1))[-1] == nobody
     assert nobody not in sentences(advise("DCG", 6, 1))  # whose rate is T^(2/3)
-    monkeypatch.setattr(module, "GUARANTEES", {**slow, "semibandit": GUARANTEES["semibandit"]})
+    only_with_guarantees(monkeypatch, {name: kept[name] for name in ("rtopk", "semibandit")})
     assert nobody not in sentences(advise("Precision@2", 6, 1))
 
 

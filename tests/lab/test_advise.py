@@ -8,10 +8,8 @@ from typer.testing import CliRunner
 
 from keyhole.bounds import blocks, ftpl
 from keyhole.cli.app import app
-from keyhole.lab import advice as module
+from keyhole.contracts.rows import Guarantee
 from keyhole.lab.advice import (
-    GUARANTEES,
-    Guarantee,
     _made,
     advise,
     as_record,
@@ -19,6 +17,7 @@ from keyhole.lab.advice import (
     sentences,
 )
 from keyhole.rankers import RANKERS
+from tests.lab.guaranteed import guarantees, only_with_guarantees
 
 
 def run(*args):
@@ -98,13 +97,13 @@ def test_a_ranker_of_lists_is_made_for_the_documents_that_are_seen():
 
 def test_a_better_rate_is_named_where_a_ranker_has_it(monkeypatch):
     """Precision can be learnt at T^(1/2): who attains it is named, and else that nobody does."""
-    local = {**GUARANTEES, "rtopk": Guarantee(2 / 3, "sense", "source")}
+    local = {**guarantees(), "rtopk": Guarantee(2 / 3, "sense", "source")}
     without = {name: row for name, row in local.items() if row.power != 1 / 2}
-    monkeypatch.setattr(module, "GUARANTEES", without)
+    only_with_guarantees(monkeypatch, without)
     text = " ".join(sentences(advise("Precision@2", 6, 1)))
     assert "No ranker that is shipped attains T^(1/2) here" in text
     fast = {**without, "rtopk": Guarantee(1 / 2, "sense", "source")}
-    monkeypatch.setattr(module, "GUARANTEES", fast)
+    only_with_guarantees(monkeypatch, fast)
     text = " ".join(sentences(advise("Precision@2", 6, 1)))
     assert "Or rtopk: regret of order T^(1/2) sense (source)" in text
     assert "No ranker that is shipped" not in text

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from keyhole import policies
 from keyhole.cli.app import app
 from keyhole.data import BanditLog, write_bandit_csv, write_bandit_parquet
 from keyhole.offline import evaluate
+from keyhole.policies.base import Always, EpsilonGreedy
+from keyhole.policies.files import save_policy
+from keyhole.policies.linear import LinearScorer
 
 
 def run(*arguments, code=0):
@@ -113,14 +115,14 @@ def test_bad_logs_name_their_line(tmp_path):
 
 def test_a_saved_policy(path, log, tmp_path):
     weights = [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
-    scorer = policies.LinearScorer(weights, [0.0, 0.0, 0.5])
-    policy = policies.EpsilonGreedy(scorer, epsilon=0.2)
-    policies.save_policy(policy, tmp_path / "greedy.npz")
+    scorer = LinearScorer(weights, [0.0, 0.0, 0.5])
+    policy = EpsilonGreedy(scorer, epsilon=0.2)
+    save_policy(policy, tmp_path / "greedy.npz")
     arguments = ["--policy", tmp_path / "greedy.npz", "--baseline", "uniform", "--json"]
     record = json.loads(run("evaluate", path, *arguments, code=0).stdout)
     assert record["policy"]["name"] == "greedy.npz"
     assert record["lower_bound"] == evaluate(log, policy, "uniform").lower_bound
-    policies.save_policy(policies.Always(5, action=4), tmp_path / "always.npz")
+    save_policy(Always(5, action=4), tmp_path / "always.npz")
     arguments = ["--policy", tmp_path / "greedy.npz", "--baseline", tmp_path / "always.npz"]
     result = run("evaluate", path, *arguments, code=2)
     assert "must agree on the number of actions, got 3, 5" in " ".join(result.stderr.split())

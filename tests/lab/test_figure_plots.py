@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 import keyhole
 from keyhole.base.errors import InvalidInput, LibraryMissing
 from keyhole.data import BanditLog
-from keyhole.lab.figures.styles import RANKERS_SHOWN
 from keyhole.offline import evaluate
+from keyhole.rankers import RANKERS
 from tests.lab.rendering import faults
 
 
@@ -46,6 +46,12 @@ def names_in(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
+def colour_of(name):
+    look = RANKERS[name].look
+    assert look is not None
+    return look.colour
+
+
 def test_a_trace_draws_its_regret(traces):
     ax = traces[0].plot()
     (line,) = ax.get_lines()
@@ -53,7 +59,7 @@ def test_a_trace_draws_its_regret(traces):
     late = rounds >= 8  # the first fiftieth of the rounds is left out
     assert line.get_xdata().tolist() == rounds[late].tolist()
     assert line.get_ydata() == pytest.approx(mean[late])
-    assert line.get_color() == RANKERS_SHOWN["rtopk"].look.colour
+    assert line.get_color() == colour_of("rtopk")
     assert names_in(ax) == ["RTop-1F"]
     (band,) = ax.collections
     heights = band.get_paths()[0].vertices[:, 1]
@@ -80,7 +86,7 @@ def test_options_are_those_of_the_figure(traces):
     assert names_in(ax) == ["one", "other"]
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
     colours = [line.get_color() for line in ax.get_lines()]
-    assert colours == [RANKERS_SHOWN[name].look.colour for name in ("rtopk", "keystone")]
+    assert colours == [colour_of(name) for name in ("rtopk", "keystone")]
 
 
 def test_traces_of_one_ranker_are_told_apart(traces):

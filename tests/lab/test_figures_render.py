@@ -8,10 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from keyhole.cli.app import app
+from keyhole.contracts.rows import Look
 from keyhole.lab.figures.layout import make_figure
 from keyhole.lab.figures.panels import REGRET, Panel, Points
 from keyhole.lab.figures.studies import make_study_figure
-from keyhole.lab.figures.styles import RANKERS_SHOWN, Look, looks_of
+from keyhole.lab.figures.styles import looks_of
 from keyhole.lab.results import Curve
 from keyhole.lab.study import find_study, list_studies
 from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
@@ -177,9 +178,9 @@ def test_faults_are_found(tmp_path):
 
 
 def test_every_ranker_has_a_name_and_a_look_of_its_own():
-    assert list(RANKERS_SHOWN) == list(RANKERS)
+    assert all({"label", "look"} <= set(vars(cls)) for cls in RANKERS.values())
     for kind in (FixedListRanker, ContextualRanker):
-        looks = [RANKERS_SHOWN[name].look for name, row in RANKERS.items() if issubclass(row, kind)]
+        looks = [row.look for row in RANKERS.values() if issubclass(row, kind) and row.look]
         assert len({look.colour for look in looks}) == len(looks)
         assert len({(look.dash, look.mark) for look in looks}) == len(looks)
 

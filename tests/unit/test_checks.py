@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from keyhole import Flips, RTopK, checks, play, replay
+from keyhole import Flips, RTopK, play, replay
 from keyhole.base.errors import FeedbackTooSmall
 from keyhole.checks import rankers as of_rankers
 from keyhole.checks.base import a_relabelling
+from keyhole.checks.measures import check_measure
+from keyhole.checks.reveals import check_reveal
+from keyhole.checks.worlds import check_world
 from keyhole.contracts import Ranker, RankerKernel, RevealKernel, WorldKernel
 from keyhole.kernels.draw import uniforms
 from keyhole.measures.dcg import DCG
@@ -331,9 +334,9 @@ class LinearIf(Odd):
     ],
 )
 def test_measures(given, sentence):
-    checks.check_measure(Odd(lambda v, _: v), n_lists=60)
+    check_measure(Odd(lambda v, _: v), n_lists=60)
     with pytest.raises(AssertionError, match=sentence):
-        checks.check_measure(given, n_lists=60)
+        check_measure(given, n_lists=60)
 
 
 def test_measures_print_their_name():
@@ -342,7 +345,7 @@ def test_measures_print_their_name():
             return "a measure"
 
     with pytest.raises(AssertionError, match="DCG must print its name"):
-        checks.check_measure(Nameless(), n_lists=5)
+        check_measure(Nameless(), n_lists=5)
 
 
 # ------------------------------------------------------------------ reveals and worlds
@@ -383,10 +386,10 @@ def by_first_item(params, draw, relevance, ranking, values):
     ],
 )
 def test_reveals(function, sentence):
-    checks.check_reveal(reveals_by(show(2)), n_lists=20)
-    checks.check_reveal(Full(), n_lists=20)
+    check_reveal(reveals_by(show(2)), n_lists=20)
+    check_reveal(Full(), n_lists=20)
     with pytest.raises(AssertionError, match=sentence):
-        checks.check_reveal(reveals_by(function), n_lists=20)
+        check_reveal(reveals_by(function), n_lists=20)
 
 
 class Crowd(Flips):
@@ -427,10 +430,10 @@ def by_item(_, out):
     ],
 )
 def test_worlds(change, sentence):
-    checks.check_world(Crowd())
-    checks.check_world(WORLD)
+    check_world(Crowd())
+    check_world(WORLD)
     with pytest.raises(AssertionError, match=sentence):
-        checks.check_world(Crowd(change))
+        check_world(Crowd(change))
 
 
 def test_worlds_repeat_themselves():
@@ -441,7 +444,7 @@ def test_worlds_repeat_themselves():
         out[:] = calls[t] % 2  # asked once for the relevance, once more, and once relabelled
 
     with pytest.raises(AssertionError, match="same relevance when a round is asked for again"):
-        checks.check_world(Crowd(moody))
+        check_world(Crowd(moody))
 
 
 def test_worlds_need_not_be_binary():
@@ -450,8 +453,8 @@ def test_worlds_need_not_be_binary():
 
     world = Crowd(halves)
     world.is_binary = False
-    checks.check_world(world)
-    checks.check_world(Crowd(halves), rounds=3)
+    check_world(world)
+    check_world(Crowd(halves), rounds=3)
     short = Crowd(halves)
     short.length = 3
-    checks.check_world(short)
+    check_world(short)

@@ -13,7 +13,6 @@ from keyhole.cli.app import app
 from keyhole.contracts.registry import options_of
 from keyhole.data.bandit.campaign import SHAPES
 from keyhole.lab import atlas
-from keyhole.lab.advice import GUARANTEES
 from keyhole.lab.bound_lines import LINES
 from keyhole.lab.claims import CLAIMS
 from keyhole.lab.kinds import KINDS
@@ -199,6 +198,8 @@ def test_what_is_drawn_and_advised_of_full_information_names_its_tuning():
         assert curve.spec.as_dict()["ranker_options"] or "theorem's noise" in curve.name
     (picture,) = (ROOT / "docs/images").glob("winners.svg")
     assert "FTPL, sees everything, its theorem's noise" in html.unescape(picture.read_text())
-    said = GUARANTEES["keystone"].sense
+    proved = RANKERS["keystone"].guarantee
+    assert proved is not None
+    said = proved.sense
     assert THEOREMS_NOISE.search(said)
     assert A_HUNDREDTH.search(said)

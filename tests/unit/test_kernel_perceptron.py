@@ -219,7 +219,8 @@ GAME = """
 import hashlib
 import numpy as np
 from keyhole.contracts import Feedback, Query
-from keyhole.rankers.lists import KernelMaxViolationPerceptron, KernelSLAMPerceptron
+from keyhole.rankers.lists.kernel_perceptron import KernelMaxViolationPerceptron
+from keyhole.rankers.lists.kernel_perceptron import KernelSLAMPerceptron
 digest = hashlib.sha256()
 for ranker in (
     KernelSLAMPerceptron(9, 6, similarity="rbf", budget=40),

@@ -233,7 +233,7 @@ def test_a_thousand_items_take_less_than_a_second(name, grades):
 
 def test_differences_of_one_over_z_alternate_in_sign():
     """Complete monotonicity of 1/Z, which the rule of NDCG rests on, in numbers."""
-    from keyhole.monitoring.exact import discount
+    from keyhole.measures.exact import discount
 
     sums = list(itertools.accumulate(discount(p) for p in range(1, 31)))
     values = [1 / total for total in sums]

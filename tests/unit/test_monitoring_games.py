@@ -11,10 +11,11 @@ from keyhole import LinearMeasure
 from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.contracts import Measure
 from keyhole.measures import DCG, MEASURES, NDCG, SumLoss, measure
+from keyhole.measures.exact import discount, number, value_of
 from keyhole.monitoring import Cells, Game, classify
 from keyhole.monitoring.cells import _round
 from keyhole.monitoring.elimination import Span
-from keyhole.monitoring.exact import DEFINITIONS, discount, number, read_number, value_of
+from keyhole.monitoring.exact import definition_of, read_number
 from keyhole.monitoring.games import losses_of
 
 # The papers list rankings by the rank of each item: row 4, 231, puts item 3 first.
@@ -125,7 +126,8 @@ def test_the_auc_example_of_four_items():
 )
 def test_definitions_are_what_the_kernels_compute(name):
     judge = measure(name)
-    definition = DEFINITIONS[type(judge)]
+    definition = definition_of(type(judge))
+    assert definition is not None, f"{name} has no method `exact`"
     for relevance in itertools.product(range(3), repeat=4):
         for ranking in ((0, 1, 2, 3), (2, 0, 3, 1)):
             value = number(definition(judge, relevance, ranking))

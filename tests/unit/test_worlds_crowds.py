@@ -7,7 +7,8 @@ import pytest
 
 from keyhole.base.errors import InvalidInput
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of
-from keyhole.reveals import Noisy, Top
+from keyhole.reveals import Top
+from keyhole.reveals.noisy import Noisy
 from keyhole.worlds import Alternating, Independent, Queries, Rising, Shuffled, Takeover, Walking
 from keyhole.worlds.walking import _walk
 
@@ -29,7 +30,7 @@ def shares(world, rounds):
         (Rising(4, at=N_DRAWS), [0.1, 0.1, 0.1, 0.6], [0.1, 0.1, 0.95, 0.6]),
         (Alternating(4, period=N_DRAWS), [0.1, 0.1, 0.1, 0.9], [0.1, 0.1, 0.9, 0.1]),
     ],
-    ids=lambda value: getattr(value, "row_name", ""),
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_chances_are_those_of_the_phase(world, first, later):
     assert np.abs(shares(world, range(N_DRAWS)) - first).max() < OFF

@@ -35,6 +35,7 @@ from keyhole.contracts.lists import (
     values_by_position,
 )
 from keyhole.contracts.registry import Configured
+from keyhole.contracts.rows import Guarantee, Look
 from keyhole.contracts.states import (
     are_finite,
     check_arrays,
@@ -127,6 +128,12 @@ class Ranker(Configured, ABC):
     """The largest relevance the ranker is tuned for."""
     needs_gain_per_item: ClassVar[bool] = False
     """Whether it can be tuned only for measures whose gains are per item."""
+    label: ClassVar[str] = ""
+    """What readers of figures call it; that of its row where none is given."""
+    look: ClassVar[Look | None] = None
+    """How it is drawn; chosen by its name where none is given."""
+    guarantee: ClassVar[Guarantee | None] = None
+    """What is known of its regret, if there is something to say."""
     item_names: tuple[Item, ...] | None = None
     """What the items are called, or None where they are known by their indices."""
 

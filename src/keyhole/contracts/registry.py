@@ -27,6 +27,7 @@ import numpy as np
 from keyhole.base import display
 from keyhole.base.display import Description, short
 from keyhole.base.errors import InvalidInput, check_choice, shown
+from keyhole.base.lazy import named
 from keyhole.base.version import __version__
 
 T = TypeVar("T", bound="Configured")
@@ -35,6 +36,9 @@ _NOT_SETTINGS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
 _OF_A_GAME = ("n_items", "n_features", "cutoff", "seed", "run", "items")
 """Settings that a game gives, and nobody chooses."""
 
+
+_ROW_NAMES: dict[str, str] = {}
+"""The name of a row by where its class is, ``module:Class``."""
 
 _may_import = ContextVar("may_import", default=True)
 
@@ -180,8 +184,8 @@ def _plain_setting(value: Any) -> Any:
 
 def registered_name(cls: type) -> str:
     """Return the name under which a class is found: its row's, or ``module:Class``."""
-    own: str | None = cls.__dict__.get("row_name")
-    return own or f"{cls.__module__}:{cls.__qualname__}"
+    where = f"{cls.__module__}:{cls.__qualname__}"
+    return _ROW_NAMES.get(where, where)
 
 
 class Table(display.Described, Mapping[str, type[T]], Generic[T]):
@@ -195,13 +199,12 @@ class Table(display.Described, Mapping[str, type[T]], Generic[T]):
     base
         The class that every row must be a subclass of.
     rows
-        The package's own rows.
+        The package's own rows: the class of each as ``module:Class``, imported when it is used.
     """
 
-    def __init__(self, noun: str, base: Any, rows: Mapping[str, type[T]]) -> None:
+    def __init__(self, noun: str, base: Any, rows: Mapping[str, str]) -> None:
         self.noun, self.base, self._rows = noun, base, dict(rows)
-        for name, cls in self._rows.items():
-            cls.row_name = name  # type: ignore[attr-defined]
+        _ROW_NAMES.update({where: name for name, where in self._rows.items()})
 
     def _described(self) -> Description:
         names, per_line = list(self._rows), 8
@@ -210,7 +213,11 @@ class Table(display.Described, Mapping[str, type[T]], Generic[T]):
         return Description(f"Table of {len(names)} {self._plural}", rows)
 
     def __getitem__(self, name: str) -> type[T]:
-        return self._rows[name]
+        row: type[T] = named(self._rows[name])
+        return row
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._rows)
@@ -221,7 +228,7 @@ class Table(display.Described, Mapping[str, type[T]], Generic[T]):
     def find(self, name: str) -> type[T]:
         """Return a class by its name, or raise with the nearest one."""
         if name in self._rows:
-            return self._rows[name]
+            return self[name]
         found: Any = self._imported(name) if ":" in str(name) else self._installed(name)
         if not (isinstance(found, type) and issubclass(found, self.base)):
             raise InvalidInput(

@@ -17,123 +17,16 @@ from keyhole.base.errors import (
     check_integer,
 )
 from keyhole.base.files import plain
-from keyhole.bounds import blocks, ftpl, keystone
+from keyhole.bounds import ftpl
 from keyhole.contracts import Measure
 from keyhole.contracts.registry import options_of
+from keyhole.contracts.rows import Guarantee, Question
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import Classification, classify
 from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
 
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked: a measure, the lists, what is shown of them, and for how long.
-
-    ``n_features`` is 0 where one list is shown to everybody.
-    """
-
-    measure: Measure
-    n_items: int
-    k: int
-    grades: int = 2
-    rounds: int | None = None
-    n_features: int = 0
-
-    @property
-    def max_grade(self) -> float:
-        """The largest relevance."""
-        return float(self.grades - 1)
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """What is known of a ranker: regret of order T^power, in which sense, and by which proof.
-
-    ``power`` is None where nothing is proved. ``bound`` gives the regret after some rounds.
-    """
-
-    power: float | None
-    sense: str
-    source: str
-    bound: Callable[[Question, float], float] | None = None
-
-    @property
-    def rate(self) -> str:
-        """The order of the regret in words."""
-        return (
-            "no rate" if self.power is None else f"T^({Fraction(self.power).limit_denominator(9)})"
-        )
-
-
-def _top_k_bound(question: Question, rounds: float) -> float:
-    constants = ftpl.constants(question.measure, question.n_items, question.max_grade)
-    return ftpl.top_k_bound(constants, blocks.n_cells(question.n_items, question.k), rounds)
-
-
-def _safety_bound(question: Question, rounds: float) -> float:
-    constants = keystone.constants(
-        question.measure, question.n_items, question.k, question.max_grade
-    )
-    return keystone.safety_bound(constants, rounds)
-
-
-def _full_bound(question: Question, rounds: float) -> float:
-    constants = ftpl.constants(question.measure, question.n_items, question.max_grade)
-    return ftpl.full_information_bound(constants, rounds)
-
-
 _ROOT = 1 / 2
 _LONGEST, _HALVINGS = 1e30, 60
-_ANY_CROWD = "against any crowd that is fixed in advance"
-GUARANTEES: dict[str, Guarantee] = {
-    "keystone": Guarantee(
-        2 / 3,
-        f"{_ANY_CROWD}, without knowing the horizon; in practice ahead of full information with "
-        f"the noise of its theorem on some crowds that stay and some that change (study winners), "
-        f"and behind it with a hundredth of that noise (on flips .0136, .0202 and .0043)",
-        "a theorem of this project",
-        _safety_bound,
-    ),
-    "recall": Guarantee(
-        None,
-        "remembers documents and learns from features; no rate against an adversary, but ahead "
-        "of full-feedback ListNet on lists that recur, and level with it on fresh ones",
-        "measured, not proved",
-    ),
-    "semibandit": Guarantee(
-        1 / 2, f"{_ANY_CROWD}, for Precision@n with any k", "semi-bandit mirror descent"
-    ),
-    "rtopk": Guarantee(
-        2 / 3,
-        f"{_ANY_CROWD}, with the horizon known (2.7 times as much without)",
-        "Corollaries 20 to 22 of Chaudhuri's thesis",
-        _top_k_bound,
-    ),
-    "iw-onlinerank": Guarantee(
-        2 / 3,
-        f"{_ANY_CROWD}, with the smallest constant that is proved here",
-        "a theorem of this project",
-    ),
-    "neighbourhood": Guarantee(
-        1 / 2, f"{_ANY_CROWD}, for Precision@n of small games", "Lattimore & Szepesvári 2019"
-    ),
-    "ftpl": Guarantee(
-        1 / 2, f"{_ANY_CROWD}, seeing everything", "Chaudhuri & Tewari 2015", _full_bound
-    ),
-    "hedge": Guarantee(
-        1 / 2, f"{_ANY_CROWD}, any measure, seeing everything", "exponential weights"
-    ),
-    "forecaster": Guarantee(
-        2 / 3, f"{_ANY_CROWD}, any measure that the top can estimate", "Cesa-Bianchi et al. 2006"
-    ),
-    "contextual-rtopk": Guarantee(
-        2 / 3,
-        "in the surrogate loss that it descends, against the best linear scorer: not in the "
-        "measure itself",
-        "Algorithm 5 of Chaudhuri's thesis",
-    ),
-}
-"""Rankers with something to say for them, first those to be taken first."""
 
 
 @dataclass(frozen=True)
@@ -218,8 +111,7 @@ def _first_below(bound: Callable[[float], float], most: float | None) -> float |
     return math.exp(high)
 
 
-def _candidate(name: str, question: Question) -> Candidate:
-    guarantee = GUARANTEES[name]
+def _candidate(name: str, guarantee: Guarantee, question: Question) -> Candidate:
     if guarantee.bound is None:
         return Candidate(name, guarantee, None, None)
     most = most_to_lose(question)
@@ -261,28 +153,23 @@ def advise(
     question = Question(named_measure(measure), n_items, k, grades, rounds, n_features)
     base = ContextualRanker if n_features else FixedListRanker
     candidates, plain_ones, left_out = [], [], {}
-    names = [name for name, cls in RANKERS.items() if issubclass(cls, base)]
-    for name in sorted(names, key=lambda name: (_place(name), names.index(name))):
+    rows = {name: cls for name, cls in RANKERS.items() if issubclass(cls, base)}
+    for name, cls in rows.items():
         why = _why_not(name, question)
         if why is not None:
             left_out[name] = why
-        elif name in GUARANTEES:
-            candidates.append(_candidate(name, question))
+        elif cls.guarantee is not None:
+            candidates.append(_candidate(name, cls.guarantee, question))
         else:
             plain_ones.append(name)
     all_the_same = None
     if answer.class_ == "hopeless":
-        all_the_same = next(name for name in GUARANTEES if name in names)
+        all_the_same = next(name for name, cls in rows.items() if cls.guarantee is not None)
         left_out.pop(all_the_same, None)
     forced = _forced(answer)
     return Advice(
         question, answer, tuple(candidates), tuple(plain_ones), left_out, forced, all_the_same
     )
-
-
-def _place(name: str) -> int:
-    known = list(GUARANTEES)
-    return known.index(name) if name in known else len(known)
 
 
 def _forced(answer: Classification) -> float | None:

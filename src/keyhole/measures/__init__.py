@@ -21,26 +21,28 @@ from keyhole.measures.recall import Recall
 from keyhole.measures.rr import RR
 from keyhole.measures.sum_loss import SumLoss
 
-_ROWS: tuple[type[Measure], ...] = (
-    SumLoss,
-    PairwiseLoss,
-    InversionLoss,
-    DCG,
-    NDCG,
-    Precision,
-    AP,
-    AUC,
-    ERR,
-    RR,
-    Recall,
-    NDCGLoss,
-    APLoss,
-)
-
 _MOST_DIGITS = 18
 """Digits of a cutoff; Python reads no number of more than some thousands."""
 
-MEASURES: Table[Measure] = Table("measure", Measure, {cls.name: cls for cls in _ROWS})
+MEASURES: Table[Measure] = Table(
+    "measure",
+    Measure,
+    {
+        "SumLoss": "keyhole.measures.sum_loss:SumLoss",
+        "PairwiseLoss": "keyhole.measures.pairwise:PairwiseLoss",
+        "InversionLoss": "keyhole.measures.inversion:InversionLoss",
+        "DCG": "keyhole.measures.dcg:DCG",
+        "NDCG": "keyhole.measures.ndcg:NDCG",
+        "Precision": "keyhole.measures.precision:Precision",
+        "AP": "keyhole.measures.ap:AP",
+        "AUC": "keyhole.measures.auc:AUC",
+        "ERR": "keyhole.measures.err:ERR",
+        "RR": "keyhole.measures.rr:RR",
+        "Recall": "keyhole.measures.recall:Recall",
+        "NDCGLoss": "keyhole.measures.induced:NDCGLoss",
+        "APLoss": "keyhole.measures.induced:APLoss",
+    },
+)
 
 
 def measure(name: str | Mapping[str, Any] | Measure, /, **options: Any) -> Measure:

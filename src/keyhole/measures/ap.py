@@ -1,5 +1,6 @@
 """M7: average precision."""
 
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from keyhole.base.errors import FloatArray
 from keyhole.contracts import Measure, MeasureKernel
 from keyhole.kernels.compiled import kernel
+from keyhole.measures.exact import Items, Sum, depth_of, of_empty, rational
 
 
 @kernel
@@ -54,3 +56,11 @@ class AP(Measure):
 
     def weights(self, n_items: int) -> FloatArray:
         return np.ones(n_items)
+
+    def exact(self, relevance: Items, ranking: Items) -> Sum:
+        hits = [p for p, item in enumerate(ranking) if relevance[item] > 0]
+        if not hits:
+            return of_empty(self)
+        within = [p for p in hits if p < depth_of(self, relevance)]
+        total = sum((Fraction(n + 1, p + 1) for n, p in enumerate(within)), Fraction(0))
+        return rational(total / len(hits))

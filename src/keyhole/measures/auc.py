@@ -1,10 +1,12 @@
 """M8: AUC loss."""
 
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from keyhole.base.errors import FloatArray
 from keyhole.contracts import Measure, MeasureKernel
 from keyhole.kernels.compiled import kernel
+from keyhole.measures.exact import Items, Sum, of_empty, rational, wrong_pairs
 from keyhole.measures.linear import linear_score, position_numbers
 
 
@@ -48,3 +50,10 @@ class AUC(Measure):
 
     def is_linear(self, binary: bool) -> bool:
         return True
+
+    def exact(self, relevance: Items, ranking: Items) -> Sum:
+        binary = tuple(int(grade > 0) for grade in relevance)
+        n_pairs = sum(binary) * (len(binary) - sum(binary))
+        if n_pairs == 0:
+            return of_empty(self)
+        return rational(Fraction(len(wrong_pairs(binary, ranking)), n_pairs))

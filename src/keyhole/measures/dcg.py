@@ -1,9 +1,11 @@
 """M4: DCG and DCG@n."""
 
+from fractions import Fraction
 from typing import ClassVar
 
 from keyhole.base.errors import FloatArray
 from keyhole.contracts import Measure, MeasureKernel
+from keyhole.measures.exact import Items, Sum, Term, depth_of
 from keyhole.measures.linear import copy_gains, exponential_gains, linear_score, log_discounts
 
 
@@ -39,3 +41,11 @@ class DCG(Measure):
 
     def is_linear(self, binary: bool) -> bool:
         return True
+
+    def exact(self, relevance: Items, ranking: Items) -> Sum:
+        shown = ranking[: depth_of(self, relevance)]
+        return {
+            Term(p + 1): Fraction(2 ** relevance[item] - 1)
+            for p, item in enumerate(shown)
+            if relevance[item] > 0
+        }

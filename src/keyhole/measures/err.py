@@ -1,5 +1,6 @@
 """M10: expected reciprocal rank."""
 
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from keyhole.base.errors import FloatArray, check_integer
 from keyhole.contracts import Measure, MeasureKernel
 from keyhole.kernels.compiled import kernel
+from keyhole.measures.exact import Items, Sum, depth_of, rational
 from keyhole.measures.linear import fill_exponential
 
 
@@ -68,3 +70,11 @@ class ERR(Measure):
 
     def weights(self, n_items: int) -> FloatArray:
         return np.ones(n_items)
+
+    def exact(self, relevance: Items, ranking: Items) -> Sum:
+        stops = [Fraction(2**grade - 1, 2 ** int(self.max_grade)) for grade in relevance]
+        total, reach = Fraction(0), Fraction(1)
+        for p, item in enumerate(ranking[: depth_of(self, relevance)]):
+            total += reach * stops[item] / (p + 1)
+            reach *= 1 - stops[item]
+        return rational(total)

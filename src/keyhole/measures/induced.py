@@ -6,6 +6,7 @@ from keyhole.base.errors import FloatArray
 from keyhole.contracts import MeasureKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.measures.ap import AP, average_precision, relevant_gains
+from keyhole.measures.exact import one_less
 from keyhole.measures.linear import fill_exponential, linear_score
 from keyhole.measures.ndcg import NDCG, ideal_dcg
 
@@ -35,6 +36,7 @@ class NDCGLoss(NDCG):
     kernel = MeasureKernel(_ndcg_losses, linear_score)
     is_loss: ClassVar[bool] = True
     discount: ClassVar[str] = "1 less NDCG; the empty value is that of NDCG"
+    exact = one_less(NDCG.exact)
 
     def weights(self, n_items: int) -> FloatArray:
         return -super().weights(n_items)
@@ -53,3 +55,4 @@ class APLoss(AP):
     kernel = MeasureKernel(relevant_gains, _one_less_ap)
     is_loss: ClassVar[bool] = True
     discount: ClassVar[str] = "1 less AP; the empty value is that of AP"
+    exact = one_less(AP.exact)

@@ -6,6 +6,7 @@ from keyhole.base.errors import FloatArray
 from keyhole.contracts import Measure, MeasureKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.sorting import sort_descending
+from keyhole.measures.exact import Items, Sum, rational, wrong_pairs
 from keyhole.measures.linear import linear_score, position_numbers
 
 
@@ -49,3 +50,6 @@ class InversionLoss(Measure):
 
     def is_linear(self, binary: bool) -> bool:
         return True
+
+    def exact(self, relevance: Items, ranking: Items) -> Sum:
+        return rational(sum(wrong_pairs(relevance, ranking)))

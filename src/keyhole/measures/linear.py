@@ -3,6 +3,7 @@
 Its kernels serve every measure of the form (f(ranking) . g(relevance) + offset) / norm.
 """
 
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike
 from keyhole.base.errors import FloatArray, InvalidInput, check_choice
 from keyhole.contracts import Measure, MeasureKernel
 from keyhole.kernels.compiled import kernel
+from keyhole.measures.exact import Items, Sum, rational
 
 _LARGEST_SHIFT = 52
 
@@ -132,3 +134,8 @@ class LinearMeasure(Measure):
 
     def is_linear(self, binary: bool) -> bool:
         return True
+
+    def exact(self, relevance: Items, ranking: Items) -> Sum:
+        weights = [Fraction(float(w)) for w in self.weights(len(relevance))]
+        gains = [2**g - 1 if self.exponential_gain else g for g in relevance]
+        return rational(sum((weights[p] * gains[i] for p, i in enumerate(ranking)), Fraction(0)))

@@ -6,6 +6,7 @@ from keyhole.contracts import MeasureKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.measures.dcg import DCG
+from keyhole.measures.exact import Items, Sum, Term, depth_of, of_empty
 from keyhole.measures.linear import fill_exponential, linear_score, weighted_sum
 
 _N_GRADES = 16
@@ -85,3 +86,11 @@ class NDCG(DCG):
 
     def kernel_for(self, binary: bool) -> MeasureKernel:
         return self.kernel
+
+    def exact(self, relevance: Items, ranking: Items) -> Sum:
+        best = sorted((2**grade - 1 for grade in relevance), reverse=True)
+        ideal = tuple(gain for gain in best[: depth_of(self, relevance)] if gain > 0)
+        if not ideal:
+            return of_empty(self)
+        dcg = DCG.exact(self, relevance, ranking)
+        return {Term(term.position, ideal): share for term, share in dcg.items()}

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from keyhole.base.errors import FloatArray
 from keyhole.contracts import Measure, MeasureKernel
 from keyhole.kernels.compiled import kernel
+from keyhole.measures.exact import Items, Sum, rational, wrong_pairs
 from keyhole.measures.linear import copy_gains, linear_score, position_numbers
 
 
@@ -58,3 +59,6 @@ class PairwiseLoss(Measure):
 
     def is_linear(self, binary: bool) -> bool:
         return binary
+
+    def exact(self, relevance: Items, ranking: Items) -> Sum:
+        return rational(len(wrong_pairs(relevance, ranking)))

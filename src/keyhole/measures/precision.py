@@ -6,6 +6,7 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray
 from keyhole.contracts import Measure, MeasureKernel
+from keyhole.measures.exact import Items, Sum, depth_of, rational
 from keyhole.measures.linear import copy_gains, linear_score
 
 
@@ -36,3 +37,6 @@ class Precision(Measure):
 
     def is_linear(self, binary: bool) -> bool:
         return True
+
+    def exact(self, relevance: Items, ranking: Items) -> Sum:
+        return rational(sum(relevance[item] for item in ranking[: depth_of(self, relevance)]))

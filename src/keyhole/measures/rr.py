@@ -1,10 +1,12 @@
 """Reciprocal rank (with M10)."""
 
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from keyhole.contracts import MeasureKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.measures.ap import AP, relevant_gains
+from keyhole.measures.exact import Items, Sum, depth_of, of_empty, rational
 
 
 @kernel
@@ -28,3 +30,9 @@ class RR(AP):
     kernel = MeasureKernel(relevant_gains, _first_hit)
     discount: ClassVar[str] = "1/p, first relevant item only"
     default_empty: ClassVar[float | None] = 0.0
+
+    def exact(self, relevance: Items, ranking: Items) -> Sum:
+        first = next((p for p, item in enumerate(ranking) if relevance[item] > 0), None)
+        if first is None:
+            return of_empty(self)
+        return rational(Fraction(1, first + 1) if first < depth_of(self, relevance) else 0)

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from keyhole.base.errors import FloatArray
 from keyhole.contracts import Measure, MeasureKernel
+from keyhole.measures.exact import Items, Sum, rational
 from keyhole.measures.linear import copy_gains, linear_score, position_numbers
 
 
@@ -32,3 +33,6 @@ class SumLoss(Measure):
 
     def is_linear(self, binary: bool) -> bool:
         return True
+
+    def exact(self, relevance: Items, ranking: Items) -> Sum:
+        return rational(sum((p + 1) * relevance[item] for p, item in enumerate(ranking)))

@@ -13,16 +13,8 @@ from typing import Any
 from keyhole.base.errors import InvalidInput, KeyholeError, check_integer
 from keyhole.contracts import Measure
 from keyhole.measures import measure as measure_by_name
-from keyhole.monitoring.exact import (
-    DIGITS,
-    ONE,
-    Sum,
-    common_denominator,
-    loss_of,
-    number,
-    read_fraction,
-    value_of,
-)
+from keyhole.measures.exact import DIGITS, ONE, Sum, number, value_of
+from keyhole.monitoring.exact import common_denominator, loss_of, read_fraction
 from keyhole.monitoring.games import LARGEST_GAME, check_ranking_game
 
 _MOST_ITEMS = 100_000

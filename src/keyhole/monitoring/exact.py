@@ -1,220 +1,25 @@
-"""Values of measures as exact sums: fractions times a few symbols.
-
-Most measures are rational. DCG and NDCG are sums of D(p) and D(p)/Z with rational
-coefficients, D(p) = 1/log2(1 + p) and Z the DCG of the best ranking. A sum whose coefficients
-vanish is zero; whether another one is, is decided by the symbols' values to fifty digits.
-The definitions here are plain ones, written apart from the kernels and compared with them
-whenever a game is built.
-"""
+"""Losses of measures as exact sums, numbers read exactly, and arrays of both compared."""
 
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cache
-from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from keyhole.base.errors import LARGEST_NUMBER, InvalidInput, shown
 from keyhole.contracts import Measure
-from keyhole.measures import (
-    AP,
-    AUC,
-    DCG,
-    ERR,
-    NDCG,
-    RR,
-    APLoss,
-    InversionLoss,
-    LinearMeasure,
-    NDCGLoss,
-    PairwiseLoss,
-    Precision,
-    Recall,
-    SumLoss,
-)
-
-Items = tuple[int, ...]
-
-DIGITS = 50
-"""Symbols are known to within 10^-DIGITS."""
+from keyhole.measures.exact import DIGITS, ONE, Items, Sum, Term, value_of
 
 
-class Term(NamedTuple):
-    """A symbol: 1, D(position), or D(position)/Z with ``ideal`` the gains of the best list."""
+def definition_of(kind: type[Measure]) -> Callable[[Measure, Items, Items], Sum] | None:
+    """Return how a kind of measure says its values exactly, or None where it does not.
 
-    position: int = 0
-    ideal: Items = ()
-
-    def __str__(self) -> str:
-        if self.position == 0:
-            return "1"
-        norm = f"/Z({','.join(map(str, self.ideal))})" if self.ideal else ""
-        return f"D({self.position}){norm}"
-
-
-ONE = Term()
-Sum = dict[Term, Fraction]
-"""Coefficients by symbol; zeros are left out."""
-
-
-@cache
-def discount(position: int, digits: int = DIGITS + 10) -> Fraction:
-    """Return D(position) to within 10^-digits; decimal logarithms are correctly rounded."""
-    with localcontext() as context:
-        context.prec = digits + 5
-        return Fraction(Decimal(2).ln() / Decimal(1 + position).ln())
-
-
-@cache
-def value_of(term: Term) -> Fraction:
-    """Return the value of a symbol, to within 10^-DIGITS where it is not 1."""
-    if term.position == 0:
-        return Fraction(1)
-    norm = sum((gain * discount(place + 1) for place, gain in enumerate(term.ideal)), Fraction(0))
-    return discount(term.position) / norm if term.ideal else discount(term.position)
-
-
-def number(total: Sum) -> float:
-    """Return a sum as a float."""
-    return float(sum((share * value_of(term) for term, share in total.items()), Fraction(0)))
-
-
-# --------------------------------------------------------------------------- definitions
-# Each takes a measure, relevance by item and the item at each position.
-
-
-def _depth(measure: Measure, relevance: Items) -> int:
-    return min(measure.cutoff or len(relevance), len(relevance))
-
-
-def _rational(value: Fraction | int) -> Sum:
-    return {ONE: Fraction(value)} if value else {}
-
-
-def _empty(measure: Measure) -> Fraction:
-    return Fraction(measure.empty or 0.0)
-
-
-def _n_relevant(relevance: Items) -> int:
-    return sum(grade > 0 for grade in relevance)
-
-
-def _sum_loss(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    return _rational(sum((p + 1) * relevance[item] for p, item in enumerate(ranking)))
-
-
-def _wrong_pairs(relevance: Items, ranking: Items) -> list[int]:
-    """Return by how much the lower item of each pair is more relevant, where it is."""
-    shown = (relevance[item] for item in ranking)
-    return [below - above for above, below in combinations(shown, 2) if below > above]
-
-
-def _pairwise(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    return _rational(len(_wrong_pairs(relevance, ranking)))
-
-
-def _inversion(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    return _rational(sum(_wrong_pairs(relevance, ranking)))
-
-
-def _auc(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    binary = tuple(int(grade > 0) for grade in relevance)
-    n_pairs = sum(binary) * (len(binary) - sum(binary))
-    if n_pairs == 0:
-        return _rational(_empty(measure))
-    return _rational(Fraction(len(_wrong_pairs(binary, ranking)), n_pairs))
-
-
-def _precision(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    return _rational(sum(relevance[item] for item in ranking[: _depth(measure, relevance)]))
-
-
-def _recall(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    found = sum(relevance[item] > 0 for item in ranking[: _depth(measure, relevance)])
-    total = _n_relevant(relevance)
-    return _rational(Fraction(found, total) if total else _empty(measure))
-
-
-def _average_precision(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    if not _n_relevant(relevance):
-        return _rational(_empty(measure))
-    hits = [p for p, item in enumerate(ranking) if relevance[item] > 0]
-    within = [p for p in hits if p < _depth(measure, relevance)]
-    total = sum((Fraction(n + 1, p + 1) for n, p in enumerate(within)), Fraction(0))
-    return _rational(total / len(hits))
-
-
-def _reciprocal_rank(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    if not _n_relevant(relevance):
-        return _rational(_empty(measure))
-    first = min(p for p, item in enumerate(ranking) if relevance[item] > 0)
-    return _rational(Fraction(1, first + 1) if first < _depth(measure, relevance) else 0)
-
-
-def _expected_rr(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    stops = [Fraction(2**grade - 1, 2 ** int(measure.max_grade)) for grade in relevance]
-    total, reach = Fraction(0), Fraction(1)
-    for p, item in enumerate(ranking[: _depth(measure, relevance)]):
-        total += reach * stops[item] / (p + 1)
-        reach *= 1 - stops[item]
-    return _rational(total)
-
-
-def _dcg(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    shown = ranking[: _depth(measure, relevance)]
-    return {
-        Term(p + 1): Fraction(2 ** relevance[item] - 1)
-        for p, item in enumerate(shown)
-        if relevance[item] > 0
-    }
-
-
-def _ndcg(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    best = sorted((2**grade - 1 for grade in relevance), reverse=True)
-    ideal = tuple(gain for gain in best[: _depth(measure, relevance)] if gain > 0)
-    if not ideal:
-        return _rational(_empty(measure))
-    dcg = _dcg(measure, relevance, ranking)
-    return {Term(term.position, ideal): share for term, share in dcg.items()}
-
-
-def _one_less(definition: Callable[..., Sum]) -> Callable[..., Sum]:
-    def value(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-        total = definition(measure, relevance, ranking)
-        negated = {term: -share for term, share in total.items()}
-        negated[ONE] = negated.get(ONE, Fraction(0)) + 1
-        return {term: share for term, share in negated.items() if share}
-
-    return value
-
-
-def _linear(measure: Measure, relevance: Items, ranking: Items) -> Sum:
-    weights = [Fraction(float(w)) for w in measure.weights(len(relevance))]
-    gains = [2**g - 1 if measure.exponential_gain else g for g in relevance]
-    return _rational(sum((weights[p] * gains[i] for p, i in enumerate(ranking)), Fraction(0)))
-
-
-DEFINITIONS: dict[type[Measure], Callable[[Measure, Items, Items], Sum]] = {
-    SumLoss: _sum_loss,
-    PairwiseLoss: _pairwise,
-    InversionLoss: _inversion,
-    AUC: _auc,
-    Precision: _precision,
-    Recall: _recall,
-    AP: _average_precision,
-    APLoss: _one_less(_average_precision),
-    RR: _reciprocal_rank,
-    ERR: _expected_rr,
-    DCG: _dcg,
-    NDCG: _ndcg,
-    NDCGLoss: _one_less(_ndcg),
-    LinearMeasure: _linear,
-}
-"""Measures whose values are known exactly."""
+    What a base class says is not taken for its own: it may compute something else.
+    """
+    own: Callable[[Measure, Items, Items], Sum] | None = vars(kind).get("exact")
+    return own
 
 
 def loss_of(measure: Measure, relevance: Items, ranking: Items) -> Sum:
@@ -222,10 +27,14 @@ def loss_of(measure: Measure, relevance: Items, ranking: Items) -> Sum:
 
     Examples
     --------
+    >>> from keyhole.measures.ndcg import NDCG
     >>> {str(term): str(c) for term, c in loss_of(NDCG(), (0, 1, 1), (0, 1, 2)).items()}
     {'D(2)/Z(1,1)': '-1', 'D(3)/Z(1,1)': '-1'}
     """
-    total = DEFINITIONS[type(measure)](measure, relevance, ranking)
+    definition = definition_of(type(measure))
+    if definition is None:
+        raise InvalidInput(f"the values of {measure.label} are not known exactly.")
+    total = definition(measure, relevance, ranking)
     return total if measure.is_loss else {term: -share for term, share in total.items()}
 
 

@@ -15,17 +15,13 @@ from keyhole.base.limits import check_length
 from keyhole.contracts import Measure
 from keyhole.measures import LinearMeasure
 from keyhole.measures import measure as measure_by_name
+from keyhole.measures.exact import DIGITS, ONE, Items, Sum, number
 from keyhole.monitoring.exact import (
-    DEFINITIONS,
-    DIGITS,
-    ONE,
     READING_TOLERANCE,
-    Items,
     Numbers,
-    Sum,
     common_denominator,
+    definition_of,
     loss_of,
-    number,
     read_number,
 )
 from keyhole.reveals import Top
@@ -247,7 +243,7 @@ def check_size(n_items: int, grades: int) -> None:
 
 def losses_of(measure: Measure, n_items: int, grades: int) -> Losses:
     """Return the losses of all rankings; those of shipped measures are kept for the next call."""
-    if type(measure) in DEFINITIONS and not isinstance(measure, LinearMeasure):
+    if definition_of(type(measure)) is not None and not isinstance(measure, LinearMeasure):
         return _shipped_losses(type(measure), str(measure), _Held(measure), n_items, grades)
     return _fill(measure, n_items, grades)
 
@@ -283,7 +279,7 @@ def _fill(measure: Measure, n_items: int, grades: int) -> Losses:
     moved = [[places[tuple(r[i] for i in action)] for r in outcomes] for action in actions]
     if np.abs(matrix - matrix[0][moved]).max() > _AGREEMENT * max(1.0, np.abs(matrix).max()):
         raise InvalidInput(f"{measure.label} must treat all items alike.")
-    exact = type(measure) in DEFINITIONS
+    exact = definition_of(type(measure)) is not None
     sums: list[list[Sum]]
     if exact:
         sums = [[loss_of(measure, outcome, action) for outcome in outcomes] for action in actions]

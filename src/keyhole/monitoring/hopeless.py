@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.base.errors import FloatArray
+from keyhole.measures.exact import DIGITS
 from keyhole.monitoring.cells import Distribution
 from keyhole.monitoring.elimination import Span
-from keyhole.monitoring.exact import DIGITS
 from keyhole.monitoring.games import Game
 from keyhole.monitoring.observability import cells_of
 from keyhole.monitoring.programs import solve

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from keyhole.measures.exact import Items
 from keyhole.monitoring.cells import ActionPair, Cells
 from keyhole.monitoring.elimination import Span
-from keyhole.monitoring.exact import Items
 from keyhole.monitoring.games import Game, Losses
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from keyhole.base.errors import KeyholeError, shown
+from keyhole.measures.exact import ONE, Sum, value_of
 from keyhole.monitoring.board import (
     Board,
     InvalidCertificate,
@@ -21,7 +22,7 @@ from keyhole.monitoring.board import (
     require,
     sign_of,
 )
-from keyhole.monitoring.exact import ONE, Sum, read_fraction, value_of
+from keyhole.monitoring.exact import read_fraction
 from keyhole.monitoring.games import is_enumerable
 
 FORMAT = "keyhole certificate 1"

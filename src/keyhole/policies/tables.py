@@ -4,20 +4,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from keyhole.contracts.registry import Table
-from keyhole.policies.base import Always, EpsilonGreedy, Greedy, Policy, Scorer, Softmax, Uniform
-from keyhole.policies.forest import ForestScorer
-from keyhole.policies.linear import LinearScorer
+from keyhole.policies.base import Policy, Scorer
 
-SCORERS: Table[Scorer] = Table("scorer", Scorer, {"linear": LinearScorer, "forest": ForestScorer})
+SCORERS: Table[Scorer] = Table(
+    "scorer",
+    Scorer,
+    {
+        "linear": "keyhole.policies.linear:LinearScorer",
+        "forest": "keyhole.policies.forest:ForestScorer",
+    },
+)
 POLICIES: Table[Policy] = Table(
     "policy",
     Policy,
     {
-        "uniform": Uniform,
-        "always": Always,
-        "greedy": Greedy,
-        "epsilon-greedy": EpsilonGreedy,
-        "softmax": Softmax,
+        "uniform": "keyhole.policies.base:Uniform",
+        "always": "keyhole.policies.base:Always",
+        "greedy": "keyhole.policies.base:Greedy",
+        "epsilon-greedy": "keyhole.policies.base:EpsilonGreedy",
+        "softmax": "keyhole.policies.base:Softmax",
     },
 )
 

@@ -7,10 +7,16 @@ from keyhole.contracts import Reveal
 from keyhole.contracts.registry import Table
 from keyhole.reveals.choice import Choice
 from keyhole.reveals.full import Full
-from keyhole.reveals.noisy import PLAIN, Noisy
 from keyhole.reveals.top import Top
 
-REVEALS: Table[Reveal] = Table("reveal", Reveal, {**PLAIN, "noisy": Noisy})
+_PLAIN = {
+    "full": "keyhole.reveals.full:Full",
+    "top": "keyhole.reveals.top:Top",
+    "choice": "keyhole.reveals.choice:Choice",
+}
+PLAIN: Table[Reveal] = Table("reveal", Reveal, _PLAIN)
+"""The reveals whose feedback is true."""
+REVEALS: Table[Reveal] = Table("reveal", Reveal, _PLAIN | {"noisy": "keyhole.reveals.noisy:Noisy"})
 
 
 def reveal(name: str | Mapping[str, Any] | Reveal, /, **settings: Any) -> Reveal:
@@ -29,4 +35,4 @@ def least_reveal(depth: int, n_items: int) -> Reveal:
     return Full() if depth >= n_items else Top(max(depth, 1))
 
 
-__all__ = ["REVEALS", "Choice", "Full", "Noisy", "Top", "least_reveal", "reveal"]
+__all__ = ["REVEALS", "Choice", "Full", "Top", "least_reveal", "reveal"]

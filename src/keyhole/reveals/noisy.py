@@ -5,15 +5,9 @@ from typing import Any, NamedTuple
 
 from keyhole.base.errors import check_integer, check_number
 from keyhole.contracts import Reveal, RevealKernel
-from keyhole.contracts.registry import Table
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import uniform
-from keyhole.reveals.choice import Choice
-from keyhole.reveals.full import Full
-from keyhole.reveals.top import Top
-
-PLAIN: Table[Reveal] = Table("reveal", Reveal, {"full": Full, "top": Top, "choice": Choice})
-"""The reveals whose feedback is true."""
+from keyhole.reveals import PLAIN
 
 _WHETHER, _WHICH = 1, 2
 

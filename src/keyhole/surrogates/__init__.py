@@ -37,23 +37,25 @@ from keyhole.surrogates.slam import SLAM
 from keyhole.surrogates.smooth_dcg import SmoothDCG, annealed_eps
 from keyhole.surrogates.squared import Squared
 
-_ROWS: tuple[type[Surrogate], ...] = (
-    Hinge,
-    SLAM,
-    MaxViolation,
-    ListNet,
-    Squared,
-    RankSVM,
-    UnnormalisedKL,
-    SmoothDCG,
-    NDCGSquared,
-    Logistic,
-    Ordinal,
-    Poisson,
-    PairwiseSquared,
+SURROGATES: Table[Surrogate] = Table(
+    "surrogate",
+    Surrogate,
+    {
+        "hinge": "keyhole.surrogates.hinge:Hinge",
+        "slam": "keyhole.surrogates.slam:SLAM",
+        "max_violation": "keyhole.surrogates.max_violation:MaxViolation",
+        "listnet": "keyhole.surrogates.listnet:ListNet",
+        "squared": "keyhole.surrogates.squared:Squared",
+        "ranksvm": "keyhole.surrogates.ranksvm:RankSVM",
+        "kl": "keyhole.surrogates.kl:UnnormalisedKL",
+        "smooth_dcg": "keyhole.surrogates.smooth_dcg:SmoothDCG",
+        "ndcg_squared": "keyhole.surrogates.ndcg_squared:NDCGSquared",
+        "logistic": "keyhole.surrogates.logistic:Logistic",
+        "ordinal": "keyhole.surrogates.ordinal:Ordinal",
+        "poisson": "keyhole.surrogates.poisson:Poisson",
+        "pairwise_squared": "keyhole.surrogates.pairwise_squared:PairwiseSquared",
+    },
 )
-
-SURROGATES: Table[Surrogate] = Table("surrogate", Surrogate, {cls.name: cls for cls in _ROWS})
 
 
 def surrogate(name: str | Mapping[str, Any] | Surrogate, /, **options: Any) -> Surrogate:

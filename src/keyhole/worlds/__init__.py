@@ -17,28 +17,30 @@ from keyhole.worlds.switching import Switching
 from keyhole.worlds.table import Ratings, Recorded, Shuffled
 from keyhole.worlds.walking import Walking
 
-_ROWS: dict[str, type[World]] = {
-    "flips": Flips,
-    "gaussian": Gaussian,
-    "choices": Choices,
-    "switching": Switching,
-    "independent": Independent,
-    "alternating": Alternating,
-    "takeover": Takeover,
-    "rising": Rising,
-    "walking": Walking,
-    "near-ties": NearTies,
-    "hopeless": Hopeless,
-    "outcomes": Outcomes,
-    "ratings": Ratings,
-    "recorded": Recorded,
-    "shuffled": Shuffled,
-    "queries": Queries,
-    "separable": Separable,
-    "graded": Graded,
-}
-
-WORLDS: Table[World] = Table("world", World, _ROWS)
+WORLDS: Table[World] = Table(
+    "world",
+    World,
+    {
+        "flips": "keyhole.worlds.flips:Flips",
+        "gaussian": "keyhole.worlds.gaussian:Gaussian",
+        "choices": "keyhole.worlds.choices:Choices",
+        "switching": "keyhole.worlds.switching:Switching",
+        "independent": "keyhole.worlds.phases:Independent",
+        "alternating": "keyhole.worlds.phases:Alternating",
+        "takeover": "keyhole.worlds.phases:Takeover",
+        "rising": "keyhole.worlds.phases:Rising",
+        "walking": "keyhole.worlds.walking:Walking",
+        "near-ties": "keyhole.worlds.near_ties:NearTies",
+        "hopeless": "keyhole.worlds.outcomes:Hopeless",
+        "outcomes": "keyhole.worlds.outcomes:Outcomes",
+        "ratings": "keyhole.worlds.table:Ratings",
+        "recorded": "keyhole.worlds.table:Recorded",
+        "shuffled": "keyhole.worlds.table:Shuffled",
+        "queries": "keyhole.worlds.queries:Queries",
+        "separable": "keyhole.worlds.generated:Separable",
+        "graded": "keyhole.worlds.generated:Graded",
+    },
+)
 
 
 def world(name: str | Mapping[str, Any] | World, /, **settings: Any) -> World:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keyhole.contracts.rows import Look
 from keyhole.lab.figures.canvas import LegendEntry, frame, new_figure, save_both
 from keyhole.lab.figures.panels import (
     Axes,
@@ -15,7 +16,7 @@ from keyhole.lab.figures.panels import (
     in_words,
     looks_in,
 )
-from keyhole.lab.figures.styles import Look, readable
+from keyhole.lab.figures.styles import readable
 from keyhole.lab.paired import BEST, PairedVerdict
 from keyhole.lab.results import Curve
 

@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from keyhole.contracts.rows import Look
 from keyhole.lab.figures.panels import dress
-from keyhole.lab.figures.styles import Look, looks_of, readable
+from keyhole.lab.figures.styles import looks_of, readable
 
 _BOUND_MARKS = "|x^odv+*p"
 """Hollow marks of the bounds, in their order."""

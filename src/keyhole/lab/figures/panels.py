@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from keyhole.base.errors import FloatArray, IntArray
-from keyhole.lab.figures.styles import LINE_COLOUR, LINE_DASHES, Look, looks_of, readable
+from keyhole.contracts.rows import Look
+from keyhole.lab.figures.styles import LINE_COLOUR, LINE_DASHES, looks_of, readable
 
 ERRORS = 2.0
 """Standard errors of a band, or of a bar to either side."""

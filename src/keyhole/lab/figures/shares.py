@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import check_choice
+from keyhole.contracts.rows import Look
 from keyhole.lab.figures.canvas import LegendEntry, frame, new_figure
 from keyhole.lab.figures.panels import ERRORS, Axes, Panel, dress, looks_in
-from keyhole.lab.figures.styles import Look, readable
+from keyhole.lab.figures.styles import readable
 
 _ROW = 0.27
 """Inches of a group."""

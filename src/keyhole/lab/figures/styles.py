@@ -7,12 +7,12 @@ import colorsys
 import re
 import zlib
 from collections.abc import Iterable
-from typing import Any, NamedTuple
 
-SOLID, DASHED, DOTTED, DASH_DOT = "-", (0, (5, 2)), (0, (1.2, 1.6)), (0, (6, 2, 1.2, 2))
+from keyhole.contracts.rows import DASH_DOT, DASHED, DOTTED, SOLID, Look
+from keyhole.rankers import RANKERS
+
 _DASHES = (SOLID, DASHED, DASH_DOT, DOTTED)
 _MARKS = "osD^vPX*<>hp"
-_GREY = "#757575"
 
 # Okabe & Ito, told apart by readers with any colour vision; further ones after Paul Tol.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -24,61 +24,6 @@ LINE_DASHES = (DASHED, DOTTED, DASH_DOT, (0, (1, 3)), (0, (9, 3)), (0, (3, 1, 1,
 """Of bounds and closed forms, which are grey and have no marks."""
 LINE_COLOUR = "0.35"
 
-
-class Look(NamedTuple):
-    """How one thing is drawn."""
-
-    colour: str
-    dash: Any
-    mark: str
-
-
-class _Shown(NamedTuple):
-    """What a ranker is called, and how it is drawn."""
-
-    name: str
-    look: Look
-
-
-def _shown(name: str, colour: str, dash: Any, mark: str) -> _Shown:
-    return _Shown(name, Look(colour, dash, mark))
-
-
-RANKERS_SHOWN = {
-    # of one list for everybody
-    "keystone": _shown("Keystone", "#D55E00", SOLID, "o"),
-    "rtopk": _shown("RTop-kF", "#0072B2", DASHED, "s"),
-    "iw-onlinerank": _shown("IW-OnlineRank", "#CC79A7", DASH_DOT, "^"),
-    "semibandit": _shown("Semi-bandit", "#882255", SOLID, "v"),
-    "neighbourhood": _shown("Neighbourhood watch", "#8A8A00", DASHED, "<"),
-    "ftpl": _shown("FTPL", "#000000", DOTTED, "D"),
-    "onlinerank": _shown("OnlineRank", "#009E73", SOLID, "P"),
-    "hedge": _shown("Hedge", "#44AA99", DASHED, "h"),
-    "forecaster": _shown("Forecaster", "#7A3B10", DASH_DOT, "8"),
-    "thompson": _shown("Thompson sampling", "#E69F00", DASHED, "*"),
-    "epsilon-greedy": _shown("ε-greedy", "#56B4E9", SOLID, "p"),
-    "cascade-ucb": _shown("CascadeUCB", "#332288", DASH_DOT, ">"),
-    "toprank": _shown("TopRank", "#117733", DASHED, "d"),
-    "pege": _shown("PEGE", "#AA4499", DOTTED, "<"),
-    "pege2": _shown("PEGE2", "#B8A030", DASH_DOT, "H"),
-    "random": _shown("Random order", _GREY, DOTTED, "X"),
-    "fixed": _shown("Fixed list", "#404040", DASH_DOT, "+"),
-    # of query-document lists
-    "recall": _shown("Recall", "#D55E00", SOLID, "o"),
-    "contextual-rtopk": _shown("Contextual RTop-kF", "#0072B2", DASHED, "s"),
-    "listnet": _shown("ListNet", "#009E73", DASH_DOT, "D"),
-    "slam": _shown("SLAM perceptron", "#E69F00", SOLID, "^"),
-    "max-violation": _shown("Max-violation perceptron", "#CC79A7", DASHED, "v"),
-    "kernel-slam": _shown("Kernel SLAM perceptron", "#8A6A00", DASH_DOT, "^"),
-    "kernel-max-violation": _shown("Kernel max-violation perceptron", "#882255", DOTTED, "v"),
-    "perceptron": _shown("Perceptron", "#7A3B10", SOLID, "8"),
-    "linucb": _shown("LinUCB", "#332288", DASHED, ">"),
-    "linear-thompson": _shown("Linear Thompson sampling", "#56B4E9", DASH_DOT, "*"),
-    "pdgd": _shown("PDGD", "#44AA99", SOLID, "P"),
-    "dbgd": _shown("DBGD", "#AA4499", DASHED, "h"),
-    "random-lists": _shown("Random order", _GREY, DOTTED, "X"),
-}
-"""The rankers of the package by the names that tables have for them."""
 
 # Further settings of a ranker keep its hue: darker, lighter, or turned a little.
 _TURNS = ((0.0, 0.0), (0.0, -0.5), (0.0, 0.5), (0.1, -0.15), (-0.1, 0.3), (0.05, 0.55))
@@ -92,8 +37,8 @@ def ranker_name(name: str, k: int | None = None) -> str:
     >>> ranker_name("iw-onlinerank"), ranker_name("rtopk", k=1), ranker_name("mine.py:Best")
     ('IW-OnlineRank', 'RTop-1F', 'Best')
     """
-    if name in RANKERS_SHOWN:
-        shown = RANKERS_SHOWN[name].name
+    if name in RANKERS:
+        shown = RANKERS[name].label or name
         return shown if k is None else shown.replace("-kF", f"-{k}F")
     own = re.fullmatch(r"\S+:(\w+)", name)
     return own[1] if own else name
@@ -167,15 +112,16 @@ def looks_of(drawn: Iterable[tuple[str, str]]) -> dict[str, Look]:
 
 def _ranker_of(label: str) -> str:
     head = label.partition(", ")[0]
-    return head if head in RANKERS_SHOWN or ranker_name(head) != head else ""
+    return head if head in RANKERS or ranker_name(head) != head else ""
 
 
 def _bases(rankers: Iterable[str]) -> dict[str, Look]:
     """Return the look of each ranker; those of one's own have it by their name, all different."""
     bases: dict[str, Look] = {}
     for ranker in rankers:
-        if ranker in RANKERS_SHOWN:
-            bases[ranker] = RANKERS_SHOWN[ranker].look
+        look = RANKERS[ranker].look if ranker in RANKERS else None
+        if look is not None:
+            bases[ranker] = look
         elif ranker and ranker not in bases:
             first = zlib.crc32(ranker_name(ranker).encode())
             places = [(first + step) % len(_OWN_COLOURS) for step in range(len(_OWN_COLOURS))]

@@ -21,7 +21,8 @@ from keyhole.lab.inputs import DATA_PREFIX, DataMissing, Description, data_folde
 from keyhole.lab.results import Axes, Curve
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker
-from keyhole.reveals import Noisy, Top, least_reveal
+from keyhole.reveals import Top, least_reveal
+from keyhole.reveals.noisy import Noisy
 from keyhole.surrogates import SURROGATES, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 from keyhole.worlds.generated import Graded, Separable

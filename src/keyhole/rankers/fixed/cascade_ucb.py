@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from keyhole.base.errors import check_choice
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASH_DOT, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import GameFacts
@@ -15,10 +15,7 @@ from keyhole.rankers.fixed.counting import (
     CountingParams,
     CountingRanker,
     begin_ties,
-    best_by_means,
-    count_seen,
-    counting_init,
-    counting_work,
+    counting_kernel,
 )
 
 _UNSEEN = 100.0
@@ -109,9 +106,12 @@ class CascadeUCB(CountingRanker):
     [0, 1, 2]
     """
 
+    label = "CascadeUCB"
+    look = Look("#332288", DASH_DOT, ">")
+
     def __init__(self, n_items: int, *, bound: str = "kl", **game: Unpack[GameFacts]) -> None:
         super().__init__(n_items, **game)
         chosen = BOUNDS[check_choice(bound, "`bound` of CascadeUCB", BOUNDS)]
         rank = assemble(_rank_by, chosen, inline=True)
-        self.kernel = RankerKernel(counting_init, counting_work, rank, count_seen, best_by_means)
+        self.kernel = counting_kernel(rank)
         self.params = CountingParams(self.k, self.gains)

@@ -1,14 +1,15 @@
 """What rankers share that know of each item how often it was seen, and what it was worth."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self, Unpack
-
-import numpy as np
 
 from keyhole.base.errors import MAX_ROUND, IntArray, InvalidInput
 from keyhole.bounds import ftpl
+from keyhole.contracts import RankerKernel
+from keyhole.contracts.arrays import PerItem, Sorting, ranker_kernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
-from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
+from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker, GameFacts, gain_of
 
 _TIES = 0
@@ -33,25 +34,15 @@ class CountingParams(NamedTuple):
 class CountingState(NamedTuple):
     """Of each item how often it was seen, and the sum of its gains."""
 
-    counts: Any
-    sums: Any
+    counts: PerItem
+    sums: PerItem
 
 
 class CountingWork(NamedTuple):
     """Scratch memory."""
 
-    keys: Any
-    sort: SortWork
-
-
-def counting_init(params: Any, n_items: int, n_features: int) -> CountingState:
-    """Return the state of a ranker that has seen nothing."""
-    return CountingState(np.zeros(n_items), np.zeros(n_items))
-
-
-def counting_work(params: Any, n_items: int) -> CountingWork:
-    """Allocate the scratch memory."""
-    return CountingWork(np.empty(n_items), sort_work(n_items))
+    keys: PerItem
+    sort: Sorting
 
 
 @kernel
@@ -106,6 +97,15 @@ def gains_of(ranker: FixedListRanker) -> Gains:
     return Gains(
         ranker.measure.exponential_gain, ftpl.largest_gain(ranker.measure, ranker.max_grade)
     )
+
+
+def counting_kernel(
+    rank: Callable[..., tuple[bool, float]],
+    update: Callable[..., None] = count_seen,
+    work: Any = CountingWork,
+) -> RankerKernel:
+    """Return the kernel of a ranker that counts what it has seen."""
+    return ranker_kernel(CountingState, work, rank, update, best_by_means)
 
 
 class CountingRanker(FixedListRanker):

@@ -5,17 +5,15 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from keyhole.base.errors import FloatArray, check_number
-from keyhole.contracts import Impression, RankerKernel
+from keyhole.contracts import Impression
+from keyhole.contracts.rows import SOLID, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar
 from keyhole.rankers.fixed.base import GameFacts
 from keyhole.rankers.fixed.counting import (
     CountingRanker,
     Gains,
-    best_by_means,
-    count_seen,
-    counting_init,
-    counting_work,
+    counting_kernel,
     sort_by_means,
 )
 from keyhole.rankers.fixed.promote import lift, place_of_any
@@ -84,7 +82,9 @@ class EpsilonGreedy(CountingRanker):
     (np.float64(1.0), np.float64(1.0))
     """
 
-    kernel = RankerKernel(counting_init, counting_work, _rank, count_seen, best_by_means)
+    label = "ε-greedy"
+    look = Look("#56B4E9", SOLID, "p")
+    kernel = counting_kernel(_rank)
 
     def __init__(self, n_items: int, *, scale: float = 1.0, **game: Unpack[GameFacts]) -> None:
         super().__init__(n_items, **game)

@@ -15,6 +15,7 @@ from keyhole.base.errors import (
     check_number,
 )
 from keyhole.contracts import Measure, RankerKernel
+from keyhole.contracts.rows import ANY_CROWD, DASH_DOT, Guarantee, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.rankers.fixed.base import (
     Epochs,
@@ -186,6 +187,11 @@ class Forecaster(EnumeratedRanker):
 top 1: no ranker learns it from that feedback (closest fit is off by 0.056).
     """
 
+    label = "Forecaster"
+    look = Look("#7A3B10", DASH_DOT, "8")
+    guarantee = Guarantee(
+        2 / 3, f"{ANY_CROWD}, any measure that the top can estimate", "Cesa-Bianchi et al. 2006"
+    )
     kernel = RankerKernel(_init, _work, _rank, _update, show_least_loss)
 
     def __init__(

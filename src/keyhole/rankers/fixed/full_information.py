@@ -7,7 +7,8 @@ import numpy as np
 
 from keyhole.base.errors import IntArray, InvalidInput, check_choice, check_flag, check_number
 from keyhole.bounds import choices, ftpl
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.arrays import Clock, PerItem, ranker_kernel
+from keyhole.contracts.rows import ANY_CROWD, DOTTED, SOLID, Guarantee, Look, Question
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import (
@@ -22,9 +23,8 @@ from keyhole.rankers.fixed.base import (
 )
 from keyhole.rankers.fixed.subroutines import (
     SUBROUTINES,
-    ProposalWork,
+    Proposal,
     TunedFor,
-    proposal_work,
 )
 
 
@@ -38,23 +38,15 @@ class FullInformationParams(NamedTuple):
 class FullInformationState(NamedTuple):
     """Total gain of each item in the epoch that ``clock`` names."""
 
-    clock: Any
-    scores: Any
+    clock: Clock
+    scores: PerItem
 
 
 class FullInformationWork(NamedTuple):
     """Scratch memory."""
 
-    zeros: Any
-    proposal: ProposalWork
-
-
-def _init(params: Any, n_items: int, n_features: int) -> FullInformationState:
-    return FullInformationState(np.zeros(1, np.int64), np.zeros(n_items))
-
-
-def _work(params: Any, n_items: int) -> FullInformationWork:
-    return FullInformationWork(np.zeros(n_items), proposal_work(n_items))
+    zeros: PerItem
+    proposal: Proposal
 
 
 def _rank_by(propose: Any) -> Callable[..., tuple[bool, float]]:
@@ -110,12 +102,23 @@ class _FullInformation(FixedListRanker):
         table = epochs(self.horizon, tune)
         self.rate = float(table.rates[0])
         rank = assemble(_rank_by, chosen.propose, inline=True)
-        self.kernel = RankerKernel(_init, _work, rank, _update, _greedy)
+        self.kernel = ranker_kernel(
+            FullInformationState,
+            FullInformationWork,
+            rank,
+            _update,
+            _greedy,
+        )
         self.params = FullInformationParams(table, self.measure.exponential_gain)
 
     @property
     def depth(self) -> int:
         return self.n_items
+
+
+def _bound(question: Question, rounds: float) -> float:
+    constants = ftpl.constants(question.measure, question.n_items, question.max_grade)
+    return ftpl.full_information_bound(constants, rounds)
 
 
 class FTPL(_FullInformation):
@@ -141,6 +144,12 @@ class FTPL(_FullInformation):
     >>> round(FTPL(20, horizon=10_000).rate, 5)
     0.00224
     """
+
+    label = "FTPL"
+    look = Look("#000000", DOTTED, "D")
+    guarantee = Guarantee(
+        1 / 2, f"{ANY_CROWD}, seeing everything", "Chaudhuri & Tewari 2015", _bound
+    )
 
     def __init__(
         self,
@@ -183,6 +192,9 @@ class OnlineRank(_FullInformation):
     >>> round(OnlineRank(5, horizon=20_000, n_chosen=1, measure="InversionLoss").rate, 5)
     0.01472
     """
+
+    label = "OnlineRank"
+    look = Look("#009E73", SOLID, "P")
 
     def __init__(
         self,

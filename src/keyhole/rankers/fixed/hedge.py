@@ -8,6 +8,7 @@ import numpy as np
 
 from keyhole.base.errors import check_integer, check_number
 from keyhole.contracts import MeasureParams, MeasureWork, RankerKernel, measure_work
+from keyhole.contracts.rows import ANY_CROWD, DASHED, Guarantee, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.rankers.fixed.base import (
     Epochs,
@@ -117,6 +118,12 @@ class Hedge(EnumeratedRanker):
     >>> Hedge(3, horizon=100, measure="AP").params.rankings.shape
     (6, 3)
     """
+
+    label = "Hedge"
+    look = Look("#44AA99", DASHED, "h")
+    guarantee = Guarantee(
+        1 / 2, f"{ANY_CROWD}, any measure, seeing everything", "exponential weights"
+    )
 
     def __init__(
         self, n_items: int, *, rate: float | None = None, **game: Unpack[GameFacts]

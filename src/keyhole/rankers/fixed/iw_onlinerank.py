@@ -8,10 +8,12 @@ import numpy as np
 from keyhole.base.errors import FloatArray, check_number
 from keyhole.bounds import ftpl
 from keyhole.bounds import iw_onlinerank as bounds
-from keyhole.contracts import Impression, RankerKernel
+from keyhole.contracts import Impression
+from keyhole.contracts.arrays import ItemIndices, PerItem, PerSeen, Sorting, ranker_kernel
+from keyhole.contracts.rows import ANY_CROWD, DASH_DOT, Guarantee, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import gumbels, scalar
-from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
+from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import FixedListRanker, GameFacts, gain_of
 from keyhole.rankers.fixed.promote import lift_any
 
@@ -35,43 +37,18 @@ class IWOnlineRankParams(NamedTuple):
 class IWOnlineRankState(NamedTuple):
     """Estimated total gain of each item."""
 
-    totals: Any
+    totals: PerItem
 
 
 class IWOnlineRankWork(NamedTuple):
     """Scratch memory, and the note of the last ranking."""
 
-    keys: Any
-    scores: Any
-    by_score: Any
-    counts: Any
-    note: Any
-    sort: SortWork
-
-
-def _init(params: Any, n_items: int, n_features: int) -> IWOnlineRankState:
-    return IWOnlineRankState(np.zeros(n_items))
-
-
-def _work(params: Any, n_items: int) -> IWOnlineRankWork:
-    return IWOnlineRankWork(
-        np.empty(n_items),
-        np.empty(n_items),
-        np.empty(n_items, np.int64),
-        np.empty(params.k),
-        np.empty(params.k),
-        sort_work(n_items),
-    )
-
-
-def _note_size(params: Any) -> int:
-    return int(params.k)
-
-
-@kernel
-def _note(params: Any, work: Any, out: Any) -> None:
-    for place in range(out.shape[0]):
-        out[place] = work.note[place]
+    keys: PerItem
+    scores: PerItem
+    by_score: ItemIndices
+    counts: PerSeen
+    note: PerSeen
+    sort: Sorting
 
 
 @rare_kernel
@@ -232,10 +209,17 @@ class IWOnlineRank(FixedListRanker):
     (0.338, 0.00154)
     """
 
+    label = "IW-OnlineRank"
+    look = Look("#CC79A7", DASH_DOT, "^")
+    guarantee = Guarantee(
+        2 / 3,
+        f"{ANY_CROWD}, with the smallest constant that is proved here",
+        "a theorem of this project",
+    )
     needs_gain_per_item: ClassVar[bool] = True
     unknown_horizon = 0
     by_item: ClassVar[tuple[str, ...] | None] = ("totals",)
-    kernel = RankerKernel(_init, _work, _rank, _update, _greedy, note=_note, note_size=_note_size)
+    kernel = ranker_kernel(IWOnlineRankState, IWOnlineRankWork, _rank, _update, _greedy)
 
     def __init__(
         self,

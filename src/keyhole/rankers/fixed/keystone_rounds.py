@@ -1,13 +1,13 @@
 """The rounds of a keystone: what it remembers, shows and learns."""
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.arrays import Array, ItemIndices, PerItem, Sorting, ranker_kernel
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import scalar, uniforms_of
-from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
+from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.audited import (
     blindness,
     doubt_all,
@@ -56,6 +56,11 @@ class KeystoneParams(NamedTuple):
     drift: float
     first: float
 
+    @property
+    def n_noted(self) -> int:
+        """How many numbers travel with an impression."""
+        return 3 * self.k + 2 + LOOKS
+
 
 class KeystoneState(NamedTuple):
     """The audited means and their order; and of the safe learner the estimated totals and its list.
@@ -93,16 +98,16 @@ class KeystoneWork(NamedTuple):
     looked at in vain (-1 for none), and for how many rounds nothing was learnt.
     """
 
-    header: Any
-    sweep: Any
-    keys: Any
-    safe: Any
-    order: Any
-    place_safe: Any
-    place_audited: Any
-    failed: Any
-    note: Any
-    sort: SortWork
+    header: Annotated[Any, Array((3,), np.int64, -1)]
+    sweep: ItemIndices
+    keys: PerItem
+    safe: ItemIndices
+    order: ItemIndices
+    place_safe: ItemIndices
+    place_audited: ItemIndices
+    failed: Annotated[Any, Array((LOOKS,), np.int64)]
+    note: Annotated[Any, Array(("n_noted",))]
+    sort: Sorting
 
 
 def _init(params: Any, n_items: int, n_features: int) -> KeystoneState:
@@ -115,31 +120,6 @@ def _init(params: Any, n_items: int, n_features: int) -> KeystoneState:
         np.zeros(2, np.int64),
         np.zeros(4),
     )
-
-
-def _work(params: Any, n_items: int) -> KeystoneWork:
-    return KeystoneWork(
-        np.full(3, -1, np.int64),
-        np.empty(n_items, np.int64),
-        np.empty(n_items),
-        np.empty(n_items, np.int64),
-        np.empty(n_items, np.int64),
-        np.empty(n_items, np.int64),
-        np.empty(n_items, np.int64),
-        np.empty(LOOKS, np.int64),
-        np.zeros(_note_size(params)),
-        sort_work(n_items),
-    )
-
-
-def _note_size(params: Any) -> int:
-    return 3 * params.k + 2 + LOOKS
-
-
-@kernel
-def _note(params: Any, work: Any, out: Any) -> None:
-    for place in range(out.shape[0]):
-        out[place] = work.note[place]
 
 
 @rare_kernel
@@ -308,4 +288,4 @@ def _greedy(params: Any, state: Any, features: Any, out: Any, work: Any) -> None
     sort_descending(state.mean, out, work.sort)
 
 
-ROUNDS = RankerKernel(_init, _work, _rank, _update, _greedy, note=_note, note_size=_note_size)
+ROUNDS = ranker_kernel(_init, KeystoneWork, _rank, _update, _greedy)

@@ -9,6 +9,7 @@ import numpy as np
 from keyhole.base.errors import IntArray, InvalidInput
 from keyhole.bounds import ftpl, precision
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import ANY_CROWD, DASHED, Guarantee, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniform, uniforms
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
@@ -273,6 +274,11 @@ class NeighbourhoodWatch(FixedListRanker):
 of 5 items, got 20, which leaves 15504.
     """
 
+    label = "Neighbourhood watch"
+    look = Look("#8A8A00", DASHED, "<")
+    guarantee = Guarantee(
+        1 / 2, f"{ANY_CROWD}, for Precision@n of small games", "Lattimore & Szepesvári 2019"
+    )
     needs_gain_per_item: ClassVar[bool] = True
     shared_settings: ClassVar[dict[str, Any]] = {
         **FixedListRanker.shared_settings,

@@ -5,17 +5,17 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from keyhole.base.errors import MAX_ROUND, IntArray
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.arrays import ItemFlags, ItemIndices, PerItem, Sorting
+from keyhole.contracts.rows import DOTTED, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniforms_of
-from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
+from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import GameFacts
 from keyhole.rankers.fixed.counting import (
     CountingRanker,
     Gains,
-    best_by_means,
     count_seen,
-    counting_init,
+    counting_kernel,
     sort_by_means,
 )
 
@@ -34,11 +34,11 @@ class PEGEParams(NamedTuple):
 class PEGEWork(NamedTuple):
     """Scratch memory."""
 
-    keys: Any
-    order: Any
-    shuffled: Any
-    chosen: Any
-    sort: SortWork
+    keys: PerItem
+    order: ItemIndices
+    shuffled: ItemIndices
+    chosen: ItemFlags
+    sort: Sorting
 
 
 class Slot(NamedTuple):
@@ -65,17 +65,6 @@ def phase_starts(n_cells: int) -> IntArray:
         phase = len(starts)
         starts.append(starts[-1] + phase * n_cells + 2**phase)
     return np.array(starts, dtype=np.int64)
-
-
-def pege_work(params: Any, n_items: int) -> PEGEWork:
-    """Allocate the scratch memory."""
-    return PEGEWork(
-        np.empty(n_items),
-        np.empty(n_items, np.int64),
-        np.empty(n_items, np.int64),
-        np.zeros(n_items, np.bool_),
-        sort_work(n_items),
-    )
 
 
 @kernel
@@ -171,7 +160,9 @@ class PEGE(CountingRanker):
     False
     """
 
-    kernel = RankerKernel(counting_init, pege_work, _rank, count_explored, best_by_means)
+    label = "PEGE"
+    look = Look("#AA4499", DOTTED, "<")
+    kernel = counting_kernel(_rank, count_explored, PEGEWork)
 
     def __init__(self, n_items: int, **game: Unpack[GameFacts]) -> None:
         super().__init__(n_items, **game)

@@ -6,21 +6,19 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from keyhole.base.errors import FloatArray, IntArray
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.arrays import ItemFlags, ItemIndices, PerItem, Sorting
+from keyhole.contracts.rows import DASH_DOT, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
-from keyhole.kernels.sorting import SortWork
 from keyhole.rankers.fixed.base import GameFacts
 from keyhole.rankers.fixed.counting import (
     CountingRanker,
     Gains,
-    best_by_means,
-    counting_init,
+    counting_kernel,
     posterior_mean,
     sort_by_means,
 )
 from keyhole.rankers.fixed.pege import (
     count_explored,
-    pege_work,
     phase_starts,
     put_chosen_first,
     shuffle_pass,
@@ -44,23 +42,14 @@ class PEGE2Params(NamedTuple):
 class PEGE2Work(NamedTuple):
     """Scratch memory: that of PEGE, and bounds by position."""
 
-    keys: Any
-    order: Any
-    shuffled: Any
-    chosen: Any
-    sort: SortWork
-    least_above: Any
-    most_below: Any
-    uncertain: Any
-
-
-def _work(params: Any, n_items: int) -> PEGE2Work:
-    return PEGE2Work(
-        *pege_work(params, n_items),
-        np.empty(n_items),
-        np.empty(n_items),
-        np.zeros(n_items, np.bool_),
-    )
+    keys: PerItem
+    order: ItemIndices
+    shuffled: ItemIndices
+    chosen: ItemFlags
+    sort: Sorting
+    least_above: PerItem
+    most_below: PerItem
+    uncertain: ItemFlags
 
 
 def _levels(weights: FloatArray) -> tuple[IntArray, IntArray]:
@@ -165,7 +154,9 @@ class PEGE2(CountingRanker):
     True
     """
 
-    kernel = RankerKernel(counting_init, _work, _rank, count_explored, best_by_means)
+    label = "PEGE2"
+    look = Look("#B8A030", DASH_DOT, "H")
+    kernel = counting_kernel(_rank, count_explored, PEGE2Work)
 
     def __init__(self, n_items: int, **game: Unpack[GameFacts]) -> None:
         super().__init__(n_items, **game)

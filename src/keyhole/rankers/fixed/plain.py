@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_ranking
 from keyhole.contracts import Impression, RankerKernel
+from keyhole.contracts.rows import DASH_DOT, DOTTED, GREY, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.kernels.sorting import sort_descending
@@ -73,6 +74,8 @@ class Random(FixedListRanker):
     [0, 1, 2, 3, 4]
     """
 
+    label = "Random order"
+    look = Look(GREY, DOTTED, "X")
     kernel = RankerKernel(_init, _work, _shuffle, _ignore, _in_order)
     params = RandomParams()
     by_item: ClassVar[tuple[str, ...] | None] = ()
@@ -105,6 +108,8 @@ class Fixed(FixedListRanker):
     [2, 0, 1]
     """
 
+    label = "Fixed list"
+    look = Look("#404040", DASH_DOT, "+")
     kernel = RankerKernel(_init, _work, _show, _ignore)
     by_item: ClassVar[tuple[str, ...] | None] = ()
 

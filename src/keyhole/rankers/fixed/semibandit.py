@@ -7,10 +7,12 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray, check_number
 from keyhole.bounds import ftpl, precision
-from keyhole.contracts import Impression, RankerKernel
+from keyhole.contracts import Impression
+from keyhole.contracts.arrays import ItemIndices, PerItem, PerSeen, Sorting, ranker_kernel
+from keyhole.contracts.rows import ANY_CROWD, SOLID, Guarantee, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar, uniforms
-from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
+from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import FixedListRanker, GameFacts, gain_of
 
 _ORDER, _START, _WINDOW = 0, 1, 2
@@ -33,43 +35,18 @@ class SemiBanditParams(NamedTuple):
 class SemiBanditState(NamedTuple):
     """Estimated total loss of each item."""
 
-    losses: Any
+    losses: PerItem
 
 
 class SemiBanditWork(NamedTuple):
     """Scratch memory, and the note of the last ranking."""
 
-    keys: Any
-    order: Any
-    sums: Any
-    chosen: Any
-    note: Any
-    sort: SortWork
-
-
-def _init(params: Any, n_items: int, n_features: int) -> SemiBanditState:
-    return SemiBanditState(np.zeros(n_items))
-
-
-def _work(params: Any, n_items: int) -> SemiBanditWork:
-    return SemiBanditWork(
-        np.empty(n_items),
-        np.empty(n_items, np.int64),
-        np.empty(n_items),
-        np.empty(n_items),
-        np.empty(params.k),
-        sort_work(n_items),
-    )
-
-
-def _note_size(params: Any) -> int:
-    return int(params.k)
-
-
-@kernel
-def _note(params: Any, work: Any, out: Any) -> None:
-    for place in range(out.shape[0]):
-        out[place] = work.note[place]
+    keys: PerItem
+    order: ItemIndices
+    sums: PerItem
+    chosen: PerItem
+    note: PerSeen
+    sort: Sorting
 
 
 @kernel
@@ -216,6 +193,11 @@ class SemiBandit(FixedListRanker):
     True
     """
 
+    label = "Semi-bandit"
+    look = Look("#882255", SOLID, "v")
+    guarantee = Guarantee(
+        1 / 2, f"{ANY_CROWD}, for Precision@n with any k", "semi-bandit mirror descent"
+    )
     needs_gain_per_item: ClassVar[bool] = True
     unknown_horizon = 0
     shared_settings: ClassVar[dict[str, Any]] = {
@@ -223,7 +205,7 @@ class SemiBandit(FixedListRanker):
         "measure": "Precision@1",
     }
     by_item: ClassVar[tuple[str, ...] | None] = ("losses",)
-    kernel = RankerKernel(_init, _work, _rank, _update, _greedy, note=_note, note_size=_note_size)
+    kernel = ranker_kernel(SemiBanditState, SemiBanditWork, _rank, _update, _greedy)
 
     def __init__(self, n_items: int, *, rate_scale: float = 1.0, **game: Unpack[GameFacts]) -> None:
         super().__init__(n_items, **game)

@@ -7,7 +7,7 @@ see everything, and RTop-kF, which feeds them block estimates.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,9 @@ def proposal_work(n_items: int) -> ProposalWork:
     return ProposalWork(
         np.empty(n_items, np.float64), np.empty((n_items + 1, 3), np.int64), sort_work(n_items)
     )
+
+
+Proposal = Annotated[ProposalWork, proposal_work]
 
 
 @rare_kernel

@@ -4,7 +4,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASHED, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.laws import beta
 from keyhole.kernels.sorting import sort_descending
@@ -12,10 +12,7 @@ from keyhole.rankers.fixed.base import GameFacts
 from keyhole.rankers.fixed.counting import (
     CountingParams,
     CountingRanker,
-    best_by_means,
-    count_seen,
-    counting_init,
-    counting_work,
+    counting_kernel,
 )
 
 _SAMPLES = 1
@@ -63,7 +60,9 @@ class Thompson(CountingRanker):
     True
     """
 
-    kernel = RankerKernel(counting_init, counting_work, _rank, count_seen, best_by_means)
+    label = "Thompson sampling"
+    look = Look("#E69F00", DASHED, "*")
+    kernel = counting_kernel(_rank)
 
     def __init__(self, n_items: int, **game: Unpack[GameFacts]) -> None:
         super().__init__(n_items, **game)

@@ -1,16 +1,17 @@
 """TopRank: blocks of items that differences of pairs have not told apart."""
 
 import math
-from typing import Any, ClassVar, NamedTuple, Self, Unpack
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
 
 from keyhole.base.errors import MAX_ROUND, IntArray, InvalidInput
 from keyhole.base.limits import check_memory
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.arrays import Array, ItemIndices, PerItem, Sorting, ranker_kernel
+from keyhole.contracts.rows import DASHED, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniforms
-from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
+from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker, GameFacts
 from keyhole.rankers.fixed.counting import Gains, gain_in_unit, gains_of
 
@@ -26,15 +27,18 @@ class TopRankParams(NamedTuple):
     gains: Gains
 
 
+_PerPair = Annotated[Any, Array(("n_items", "n_items"))]
+
+
 class TopRankState(NamedTuple):
     """Of each pair of items: the sum of differences, that of their sizes, and who lost to whom.
 
     ``beaten[i, j]`` is 1 where item i is known to be worse than item j.
     """
 
-    differences: Any
-    sizes: Any
-    beaten: Any
+    differences: _PerPair
+    sizes: _PerPair
+    beaten: _PerPair
 
 
 class TopRankWork(NamedTuple):
@@ -44,31 +48,12 @@ class TopRankWork(NamedTuple):
     each position ends.
     """
 
-    keys: Any
-    preferred: Any
-    losses: Any
-    ends: Any
-    gains: Any
-    sort: SortWork
-
-
-def _init(params: Any, n_items: int, n_features: int) -> TopRankState:
-    return TopRankState(*(np.zeros((n_items, n_items)) for _ in TopRankState._fields))
-
-
-def _work(params: Any, n_items: int) -> TopRankWork:
-    return TopRankWork(
-        np.empty(n_items),
-        np.empty(n_items, np.int64),
-        np.empty(n_items),
-        np.zeros(n_items, np.int64),
-        np.empty(n_items),
-        sort_work(n_items),
-    )
-
-
-def _note_size(params: Any) -> int:
-    return int(params.k)
+    keys: PerItem
+    preferred: ItemIndices
+    losses: PerItem
+    ends: ItemIndices
+    gains: PerItem
+    sort: Sorting
 
 
 @kernel
@@ -206,9 +191,13 @@ class TopRank(FixedListRanker):
     [1, 0]
     """
 
+    label = "TopRank"
+    look = Look("#117733", DASHED, "d")
     needs_gain_per_item: ClassVar[bool] = True
     by_item: ClassVar[tuple[str, ...] | None] = TopRankState._fields
-    kernel = RankerKernel(_init, _work, _rank, _update, _greedy, note=_note, note_size=_note_size)
+    kernel = ranker_kernel(TopRankState, TopRankWork, _rank, _update, _greedy)._replace(
+        note=_note, note_size=lambda params: params.k
+    )
 
     def __init__(self, n_items: int, **game: Unpack[GameFacts]) -> None:
         super().__init__(n_items, **game)

@@ -2,14 +2,21 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.base.errors import FloatArray, InvalidInput, check_choice, check_flag, check_number
 from keyhole.base.limits import check_length, check_memory
-from keyhole.contracts import Query, Ranker
+from keyhole.contracts import Query, Ranker, RankerKernel
+from keyhole.contracts.arrays import (
+    ItemFlags,
+    ItemIndices,
+    PerFeature,
+    PerItem,
+    SingleFeature,
+    ranker_kernel,
+)
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.kernels.vectors import chain, linear_scores
@@ -23,44 +30,23 @@ EVERYTHING = 2**31
 class LinearState(NamedTuple):
     """The weights, and AdaGrad's sums of squares."""
 
-    weights: Any
-    squares: Any
+    weights: PerFeature
+    squares: PerFeature
 
 
 class LinearWork(NamedTuple):
     """Scratch memory."""
 
-    scores: Any
-    centred: Any
-    rounded: Any
-    gradient: Any
-    relevance: Any
-    descent: Any
-    keys: Any
-    in_top: Any
-    order: Any
-    surrogate: SurrogateWork
-
-
-def linear_init(params: Any, n_items: int, n_features: int) -> LinearState:
-    """Return the state of a scorer that knows nothing."""
-    return LinearState(np.zeros(n_features), np.zeros(n_features))
-
-
-def linear_work(params: Any, n_items: int) -> LinearWork:
-    """Allocate the scratch memory for lists of up to ``n_items``."""
-    return LinearWork(
-        np.empty(n_items),
-        np.empty(n_items),
-        np.empty(params.n_features, np.float32),
-        np.empty(n_items),
-        np.empty(n_items),
-        np.empty(params.n_features),
-        np.empty(n_items),
-        np.zeros(n_items, np.bool_),
-        np.empty(n_items, np.int64),
-        surrogate_work(n_items),
-    )
+    scores: PerItem
+    centred: PerItem
+    rounded: SingleFeature
+    gradient: PerItem
+    relevance: PerItem
+    descent: PerFeature
+    keys: PerItem
+    in_top: ItemFlags
+    order: ItemIndices
+    surrogate: Annotated[SurrogateWork, surrogate_work]
 
 
 @kernel
@@ -74,6 +60,13 @@ def score_list(params: Any, state: Any, features: Any, upcoming: Any, work: Any)
 def rank_greedily(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
     """Sort the documents of a list by the scores they have been given."""
     sort_descending(work.scores[: features.shape[0]], out, work.surrogate.sort)
+
+
+def linear_kernel(
+    rank: Callable[..., tuple[bool, float]], update: Callable[..., None]
+) -> RankerKernel:
+    """Return the kernel of a ranker that sorts by a linear score of the features as they are."""
+    return ranker_kernel(LinearState, LinearWork, rank, update, rank_greedily, score_list)
 
 
 def _down_by(step: Any) -> Callable[..., None]:

@@ -1,22 +1,28 @@
 """DBGD: a step towards a random candidate that has won against the current weights."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from keyhole.base.errors import check_number
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.arrays import (
+    Array,
+    ItemFlags,
+    PerDocumentFeature,
+    PerFeature,
+    PerItem,
+    SingleFeature,
+    Sorting,
+)
+from keyhole.contracts.rows import DASHED, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import scalar
 from keyhole.kernels.laws import free_normals
-from keyhole.kernels.sorting import SortWork
 from keyhole.kernels.vectors import linear_scores
 from keyhole.rankers.lists.standardised import (
     StandardisedRanker,
-    list_work,
-    rank_by_scores,
-    score_standardised,
+    by_scores,
     sort_documents,
 )
 
@@ -36,46 +42,22 @@ class DBGDParams(NamedTuple):
 class DBGDState(NamedTuple):
     """The slopes."""
 
-    slopes: Any
+    slopes: PerFeature
 
 
 class DBGDWork(NamedTuple):
     """Scratch memory: that of lists, both contenders' orders, and who placed what."""
 
-    rows: Any
-    scores: Any
-    keys: Any
-    column: Any
-    rounded: Any
-    sort: SortWork
-    candidate: Any
-    orders: Any
-    is_placed: Any
-    note: Any
-
-
-def _init(params: Any, n_items: int, n_features: int) -> DBGDState:
-    return DBGDState(np.zeros(n_features))
-
-
-def _work(params: Any, n_items: int) -> DBGDWork:
-    return DBGDWork(
-        *list_work(n_items, params.n_features),
-        np.empty(params.n_features),
-        np.empty((2, n_items), np.int64),
-        np.zeros(n_items, np.bool_),
-        np.zeros(params.n_noted),
-    )
-
-
-def _note_size(params: Any) -> int:
-    return int(params.n_noted)
-
-
-@kernel
-def _note(params: Any, work: Any, out: Any) -> None:
-    for position in range(out.shape[0]):
-        out[position] = work.note[position]
+    rows: PerDocumentFeature
+    scores: PerItem
+    keys: PerItem
+    column: PerFeature
+    rounded: SingleFeature
+    sort: Sorting
+    candidate: PerFeature
+    orders: Annotated[Any, Array((2, "n_items"), np.int64)]
+    is_placed: ItemFlags
+    note: Annotated[Any, Array(("n_noted",))]
 
 
 @rare_kernel
@@ -199,16 +181,9 @@ class DBGD(StandardisedRanker):
     2
     """
 
-    kernel = RankerKernel(
-        _init,
-        _work,
-        _rank,
-        _update,
-        rank_by_scores,
-        score_standardised,
-        note=_note,
-        note_size=_note_size,
-    )
+    label = "DBGD"
+    look = Look("#AA4499", DASHED, "h")
+    kernel = by_scores(DBGDState, DBGDWork, _rank, _update)
 
     def __init__(
         self,

@@ -3,16 +3,14 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASH_DOT, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.rankers.lists.base import (
     EVERYTHING,
     ContextualRanker,
     centres,
-    linear_init,
-    linear_work,
+    linear_kernel,
     rank_greedily,
-    score_list,
     step_kernel,
     step_of,
 )
@@ -101,6 +99,9 @@ class Descent(ContextualRanker):
     np.int64(0)
     """
 
+    label = "ListNet"
+    look = Look("#009E73", DASH_DOT, "D")
+
     def __init__(
         self,
         n_features: int,
@@ -122,9 +123,7 @@ class Descent(ContextualRanker):
         centred = centres(name, centred, self.surrogate)
         self.max_grade = self.surrogate.max_grade
         update = assemble(_update_by, self.surrogate.kernel.gradient, step_kernel(name, step))
-        self.kernel = RankerKernel(
-            linear_init, linear_work, show_greedily, update, rank_greedily, score_list
-        )
+        self.kernel = linear_kernel(show_greedily, update)
         self.params = DescentParams(
             self.n_features,
             step_of(name, step, rate, power, row_norm, radius, centred),

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from keyhole.base.errors import check_integer, check_number, check_top_grade
 from keyhole.base.limits import check_memory
 from keyhole.contracts import Measure, MeasureParams, RankerKernel
+from keyhole.contracts.rows import DASH_DOT, DOTTED, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists.base import EVERYTHING, ContextualRanker, rank_greedily
@@ -217,6 +218,9 @@ class KernelSLAMPerceptron(_KernelPerceptron):
 support vectors at a time, must be an integer of at least 20, got 8.
     """
 
+    label = "Kernel SLAM perceptron"
+    look = Look("#8A6A00", DASH_DOT, "^")
+
     def __init__(
         self,
         n_features: int,
@@ -277,6 +281,9 @@ class KernelMaxViolationPerceptron(_KernelPerceptron):
     >>> ranker.rank(query).ranking[0]
     np.int64(1)
     """
+
+    label = "Kernel max-violation perceptron"
+    look = Look("#882255", DOTTED, "v")
 
     def __init__(
         self,

@@ -4,20 +4,19 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASH_DOT, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.laws import free_normals
 from keyhole.kernels.vectors import linear_scores
 from keyhole.rankers.lists.ridge import (
     RidgeRanker,
+    RidgeWork,
     deviation,
     learn_seen,
     ridge_init,
-    ridge_work,
 )
 from keyhole.rankers.lists.standardised import (
-    rank_by_scores,
-    score_standardised,
+    by_scores,
     sort_documents,
 )
 
@@ -77,9 +76,9 @@ class LinearThompson(RidgeRanker):
     2
     """
 
-    kernel = RankerKernel(
-        ridge_init, ridge_work, _rank, learn_seen, rank_by_scores, score_standardised
-    )
+    label = "Linear Thompson sampling"
+    look = Look("#56B4E9", DASH_DOT, "*")
+    kernel = by_scores(ridge_init, RidgeWork, _rank, learn_seen)
 
     def __init__(
         self,
@@ -92,4 +91,4 @@ class LinearThompson(RidgeRanker):
         seed: int = 0,
         run: int = 0,
     ) -> None:
-        super().__init__(n_features, n_items, k, penalty, width, seed=seed, run=run)
+        super().__init__(n_features, n_items, k=k, width=width, penalty=penalty, seed=seed, run=run)

@@ -5,19 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASHED, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.rankers.lists.ridge import (
     RidgeRanker,
+    RidgeWork,
     deviation,
     learn_seen,
     ridge_init,
-    ridge_work,
     turn,
 )
 from keyhole.rankers.lists.standardised import (
-    rank_by_scores,
-    score_standardised,
+    by_scores,
     sort_documents,
 )
 
@@ -75,19 +74,6 @@ class LinUCB(RidgeRanker):
     2
     """
 
-    kernel = RankerKernel(
-        ridge_init, ridge_work, _rank, learn_seen, rank_by_scores, score_standardised
-    )
-
-    def __init__(
-        self,
-        n_features: int,
-        n_items: int,
-        *,
-        k: int = 1,
-        width: float = 1.0,
-        penalty: float = 1.0,
-        seed: int = 0,
-        run: int = 0,
-    ) -> None:
-        super().__init__(n_features, n_items, k, penalty, width, seed=seed, run=run)
+    label = "LinUCB"
+    look = Look("#332288", DASHED, ">")
+    kernel = by_scores(ridge_init, RidgeWork, _rank, learn_seen)

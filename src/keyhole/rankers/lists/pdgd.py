@@ -1,21 +1,26 @@
 """PDGD: steps along pairs of documents, each weighted by how likely it was to be shown reversed."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from keyhole.base.errors import check_number
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.arrays import (
+    Array,
+    PerDocumentFeature,
+    PerFeature,
+    PerItem,
+    SingleFeature,
+    Sorting,
+)
+from keyhole.contracts.rows import SOLID, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import gumbels
-from keyhole.kernels.sorting import SortWork
 from keyhole.kernels.vectors import chain
 from keyhole.rankers.lists.standardised import (
     StandardisedRanker,
-    list_work,
-    rank_by_scores,
-    score_standardised,
+    by_scores,
     sort_documents,
 )
 
@@ -33,49 +38,31 @@ class PDGDParams(NamedTuple):
     n_compared: int
     rate: float
 
+    @property
+    def n_noted(self) -> int:
+        """How many numbers travel with an impression."""
+        return 2 * self.n_compared
+
 
 class PDGDState(NamedTuple):
     """The slopes; and how many documents were seen, with the sum of their relevance."""
 
-    slopes: Any
-    seen: Any
+    slopes: PerFeature
+    seen: Annotated[Any, Array((2,))]
 
 
 class PDGDWork(NamedTuple):
     """Scratch memory: that of lists, the note of the last ranking, and slopes by score."""
 
-    rows: Any
-    scores: Any
-    keys: Any
-    column: Any
-    rounded: Any
-    sort: SortWork
-    note: Any
-    gradient: Any
-    relevance: Any
-
-
-def _init(params: Any, n_items: int, n_features: int) -> PDGDState:
-    return PDGDState(np.zeros(n_features), np.zeros(2))
-
-
-def _work(params: Any, n_items: int) -> PDGDWork:
-    return PDGDWork(
-        *list_work(n_items, params.n_features),
-        np.zeros(2 * params.n_compared),
-        np.empty(n_items),
-        np.empty(params.n_compared),
-    )
-
-
-def _note_size(params: Any) -> int:
-    return 2 * int(params.n_compared)
-
-
-@kernel
-def _note(params: Any, work: Any, out: Any) -> None:
-    for place in range(out.shape[0]):
-        out[place] = work.note[place]
+    rows: PerDocumentFeature
+    scores: PerItem
+    keys: PerItem
+    column: PerFeature
+    rounded: SingleFeature
+    sort: Sorting
+    note: Annotated[Any, Array(("n_noted",))]
+    gradient: PerItem
+    relevance: Annotated[Any, Array(("n_compared",))]
 
 
 @kernel
@@ -190,16 +177,9 @@ class PDGD(StandardisedRanker):
     2
     """
 
-    kernel = RankerKernel(
-        _init,
-        _work,
-        _rank,
-        _update,
-        rank_by_scores,
-        score_standardised,
-        note=_note,
-        note_size=_note_size,
-    )
+    label = "PDGD"
+    look = Look("#44AA99", SOLID, "P")
+    kernel = by_scores(PDGDState, PDGDWork, _rank, _update)
 
     def __init__(
         self,

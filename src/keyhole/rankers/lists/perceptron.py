@@ -4,17 +4,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keyhole.base.errors import InvalidInput, check_flag, check_number, check_top_grade
-from keyhole.contracts import Measure, MeasureParams, RankerKernel
+from keyhole.contracts import Measure, MeasureParams
+from keyhole.contracts.rows import DASHED, SOLID, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.vectors import chain
 from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists.base import (
     EVERYTHING,
     ContextualRanker,
-    linear_init,
-    linear_work,
-    rank_greedily,
-    score_list,
+    linear_kernel,
 )
 from keyhole.rankers.lists.gradient import by_item, show_greedily
 from keyhole.surrogates import SLAM, Surrogate
@@ -82,9 +80,7 @@ class _Perceptron(ContextualRanker):
         name = type(self).__name__
         loss = induced_loss(name, measure)
         update = assemble(_update_by, chosen.kernel.gradient, *loss.kernel)
-        self.kernel = RankerKernel(
-            linear_init, linear_work, show_greedily, update, rank_greedily, score_list
-        )
+        self.kernel = linear_kernel(show_greedily, update)
         self.rate = check_number(rate, f"`rate` of {name}", above=0.0)
         self.params = PerceptronParams(
             self.n_features,
@@ -137,6 +133,9 @@ class SLAMPerceptron(_Perceptron):
     >>> SLAMPerceptron(5, 20, rate=1.0, power=0.5, margin="grades", weighted_by="NDCG").rate
     1.0
     """
+
+    label = "SLAM perceptron"
+    look = Look("#E69F00", SOLID, "^")
 
     def __init__(
         self,
@@ -192,6 +191,9 @@ class MaxViolationPerceptron(_Perceptron):
     1.0
     """
 
+    label = "Max-violation perceptron"
+    look = Look("#CC79A7", DASHED, "v")
+
     def __init__(
         self,
         n_features: int,
@@ -241,9 +243,9 @@ class ClassificationPerceptron(ContextualRanker):
     True
     """
 
-    kernel = RankerKernel(
-        linear_init, linear_work, show_greedily, _classify, rank_greedily, score_list
-    )
+    label = "Perceptron"
+    look = Look("#7A3B10", SOLID, "8")
+    kernel = linear_kernel(show_greedily, _classify)
 
     def __init__(
         self, n_features: int, n_items: int, *, rate: float = 1.0, seed: int = 0, run: int = 0

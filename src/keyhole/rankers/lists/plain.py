@@ -4,12 +4,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.arrays import ranker_kernel
+from keyhole.contracts.rows import DOTTED, GREY, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.base import NoState
-from keyhole.rankers.lists.base import ContextualRanker, linear_work
+from keyhole.rankers.lists.base import ContextualRanker, LinearWork
 
 _DOCUMENTS = 1
 
@@ -48,7 +49,9 @@ class RandomLists(ContextualRanker):
     0
     """
 
-    kernel = RankerKernel(_init, linear_work, _rank, _ignore)
+    label = "Random order"
+    look = Look(GREY, DOTTED, "X")
+    kernel = ranker_kernel(_init, LinearWork, _rank, _ignore)
 
     def __init__(self, n_features: int, n_items: int, *, seed: int = 0, run: int = 0) -> None:
         super().__init__(n_features, n_items, seed=seed, run=run)

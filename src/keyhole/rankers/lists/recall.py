@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from keyhole.base.errors import InvalidInput, check_integer
 from keyhole.base.limits import check_memory
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import SOLID, Guarantee, Look
 from keyhole.kernels.checking import all_finite
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar, uniforms
@@ -240,6 +241,14 @@ class Recall(ContextualRanker):
     True
     """
 
+    label = "Recall"
+    look = Look("#D55E00", SOLID, "o")
+    guarantee = Guarantee(
+        None,
+        "remembers documents and learns from features; no rate against an adversary, but ahead "
+        "of full-feedback ListNet on lists that recur, and level with it on fresh ones",
+        "measured, not proved",
+    )
     kernel = RankerKernel(new_state, new_work, _rank, _update, _greedy, prepare)
 
     def __init__(

@@ -1,16 +1,16 @@
 """Ridge regression of relevance on standardised features, one document at a time."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from keyhole.base.errors import check_number
 from keyhole.base.limits import check_memory
+from keyhole.contracts.arrays import Array, PerItem, Sorting
 from keyhole.kernels.compiled import kernel, rare_kernel
-from keyhole.kernels.sorting import SortWork
 from keyhole.kernels.vectors import chain, linear_scores
-from keyhole.rankers.lists.standardised import StandardisedRanker, list_work
+from keyhole.rankers.lists.standardised import StandardisedRanker
 
 _SEEN, _SQUARES = 0, 1
 
@@ -22,6 +22,14 @@ class RidgeParams(NamedTuple):
     k: int
     penalty: float
     width: float
+
+    @property
+    def n_columns(self) -> int:
+        """How many weights there are: a constant stands beside the features."""
+        return self.n_features + 1
+
+
+_PerColumn = Annotated[Any, Array(("n_columns",))]
 
 
 class RidgeState(NamedTuple):
@@ -39,14 +47,14 @@ class RidgeState(NamedTuple):
 class RidgeWork(NamedTuple):
     """Scratch memory: that of lists, and what a step needs of the features' size."""
 
-    rows: Any
-    scores: Any
-    keys: Any
-    column: Any
-    rounded: Any
-    sort: SortWork
-    turned: Any
-    gain: Any
+    rows: Annotated[Any, Array(("n_items", "n_columns"))]
+    scores: PerItem
+    keys: PerItem
+    column: _PerColumn
+    rounded: Annotated[Any, Array(("n_columns",), np.float32)]
+    sort: Sorting
+    turned: _PerColumn
+    gain: _PerColumn
 
 
 def ridge_init(params: Any, n_items: int, n_features: int) -> RidgeState:
@@ -55,12 +63,6 @@ def ridge_init(params: Any, n_items: int, n_features: int) -> RidgeState:
     return RidgeState(
         np.zeros(n_columns), np.eye(n_columns) / math.sqrt(params.penalty), np.zeros(2)
     )
-
-
-def ridge_work(params: Any, n_items: int) -> RidgeWork:
-    """Allocate the scratch memory for lists of up to ``n_items``."""
-    n_columns = params.n_features + 1
-    return RidgeWork(*list_work(n_items, n_columns), np.empty(n_columns), np.empty(n_columns))
 
 
 @kernel
@@ -115,10 +117,10 @@ class RidgeRanker(StandardisedRanker):
         self,
         n_features: int,
         n_items: int,
-        k: int,
-        penalty: float,
-        width: float,
         *,
+        k: int = 1,
+        width: float = 1.0,
+        penalty: float = 1.0,
         seed: int = 0,
         run: int = 0,
     ) -> None:

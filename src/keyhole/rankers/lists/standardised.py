@@ -1,44 +1,19 @@
 """Features standardised within their list: a scorer of them works on data of any scale."""
 
 import math
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
 from keyhole.base.errors import check_integer
+from keyhole.contracts import RankerKernel
+from keyhole.contracts.arrays import ranker_kernel
 from keyhole.kernels.compiled import kernel, rare_kernel
-from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
+from keyhole.kernels.sorting import sort_descending
 from keyhole.kernels.vectors import linear_scores
 from keyhole.rankers.lists.base import EVERYTHING, ContextualRanker
 
 _SMALLEST_SPREAD = 1e-12
 """Deviations that are less, by the largest number of their column, are rounding."""
-
-
-class ListWork(NamedTuple):
-    """Scratch memory: the list standardised, one row for each document, and its scores.
-
-    ``keys`` has room for a number of each document, ``column`` for one of each feature.
-    """
-
-    rows: Any
-    scores: Any
-    keys: Any
-    column: Any
-    rounded: Any
-    sort: SortWork
-
-
-def list_work(n_items: int, n_columns: int) -> ListWork:
-    """Allocate the scratch memory for lists of up to ``n_items``."""
-    return ListWork(
-        np.empty((n_items, n_columns)),
-        np.empty(n_items),
-        np.empty(n_items),
-        np.empty(n_columns),
-        np.empty(n_columns, np.float32),
-        sort_work(n_items),
-    )
 
 
 @rare_kernel
@@ -89,6 +64,18 @@ def sort_documents(keys: Any, out: Any, sort: Any) -> None:
 def rank_by_scores(params: Any, state: Any, features: Any, out: Any, work: Any) -> None:
     """Sort the documents of a list by the scores they have been given."""
     sort_documents(work.scores, out, work.sort)
+
+
+def by_scores(
+    state: Any, work: Any, rank: Callable[..., tuple[bool, float]], update: Callable[..., None]
+) -> RankerKernel:
+    """Return the kernel of a ranker of standardised lists.
+
+    Its scratch memory has ``rows``, the list standardised, one for each document; ``scores`` and
+    ``keys``, of which there is one for each document; ``column``, with room for a number of each
+    feature; ``rounded`` and ``sort``.
+    """
+    return ranker_kernel(state, work, rank, update, rank_by_scores, score_standardised)
 
 
 class StandardisedRanker(ContextualRanker):

@@ -5,16 +5,15 @@ from typing import Any, ClassVar, NamedTuple
 
 from keyhole.base.errors import NotObservable, check_choice, check_integer, check_number
 from keyhole.contracts import RankerKernel
+from keyhole.contracts.rows import DASHED, Guarantee, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import scalar, uniforms
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.lists.base import (
     ContextualRanker,
     centres,
-    linear_init,
-    linear_work,
+    linear_kernel,
     rank_greedily,
-    score_list,
     step_kernel,
     step_of,
 )
@@ -158,7 +157,7 @@ def _kernel_for(surrogate: Surrogate, k: int, step_down: Callable[..., None]) ->
         shuffle = _shuffle_places
         estimate = assemble(_estimate_by_places, inclusion_kernel(surrogate))
     rank, update = assemble(_rank_by, shuffle), assemble(_update_by, estimate, step_down)
-    return RankerKernel(linear_init, linear_work, rank, update, rank_greedily, score_list)
+    return linear_kernel(rank, update)
 
 
 class ContextualRTopK(ContextualRanker):
@@ -214,6 +213,14 @@ class ContextualRTopK(ContextualRanker):
 terms of one or two documents; that of listnet needs the relevance of all.
     """
 
+    label = "Contextual RTop-kF"
+    look = Look("#0072B2", DASHED, "s")
+    guarantee = Guarantee(
+        2 / 3,
+        "in the surrogate loss that it descends, against the best linear scorer: not in the "
+        "measure itself",
+        "Algorithm 5 of Chaudhuri's thesis",
+    )
     kernel: RankerKernel
     exploration_kinds: ClassVar[tuple[str, ...]] = ("uniform", "lifted")
 
