@@ -1,8 +1,8 @@
 """What descriptions of all kinds name: fields, and data sets that may be on this machine."""
 
 import os
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,11 +15,11 @@ class DataMissing(KeyholeError):
     """A data set that is not on this machine."""
 
 
-def check_fields(fields: dict[str, Any], where: str, known: Iterable[str]) -> dict[str, Any]:
+def check_fields(given: Mapping[str, Any], where: str, known: Iterable[str]) -> dict[str, Any]:
     """Return fields if all of them are known, or name the one that is not."""
-    for name in fields:
+    for name in given:
         check_choice(name, f"A field of {where}", known)
-    return fields
+    return dict(given)
 
 
 def data_folder() -> Path:
@@ -27,14 +27,20 @@ def data_folder() -> Path:
     return Path(os.environ.get("KEYHOLE_DATA") or Path("..") / "shared" / "data")
 
 
-class Description:
-    """A curve by names and numbers: a dataclass of plain data."""
+def option(default: Any, text: str) -> Any:
+    """Return a field with its default and the line of help that a command has for it."""
+    made = {"default_factory": default} if isinstance(default, type) else {"default": default}
+    return field(**made, metadata={"help": text})
+
+
+class PlainData:
+    """What a dataclass of names and numbers can do: become plain data, and be made of it."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the description as plain data."""
         return asdict(self)  # type: ignore[call-overload]
 
     @classmethod
-    def of(cls, fields: dict[str, Any], where: str) -> Self:
+    def of(cls, given: Mapping[str, Any], where: str) -> Self:
         """Return the description that a mapping holds, or name the field that it cannot have."""
-        return cls(**check_fields(fields, where, cls.__dataclass_fields__))  # type: ignore[attr-defined]
+        return cls(**check_fields(given, where, [each.name for each in fields(cls)]))  # type: ignore[arg-type]
