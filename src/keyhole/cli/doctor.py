@@ -20,7 +20,7 @@ from keyhole.base.threads import n_cores
 from keyhole.base.version import __version__
 from keyhole.cli.exit_codes import ExitCode, one_sentence
 from keyhole.cli.terminal import ERR, Json, print_json, say
-from keyhole.lab.inputs import data_folder
+from keyhole.experiment.inputs import data_folder
 
 _CORE = ("numpy", "numba", "llvmlite")
 _NOT_FOR_USERS = ("all", "dev")

@@ -10,12 +10,11 @@ import typer
 
 from keyhole.base.errors import FloatArray, InvalidInput, check_choice, shown
 from keyhole.cli.exit_codes import one_sentence
-from keyhole.cli.learn import Groups
 from keyhole.cli.terminal import Json, print_json
 from keyhole.data import QuerySet, read_letor
 from keyhole.data.letor.documents import document_ids
+from keyhole.experiment.worlds import how_to_read
 from keyhole.kernels.sorting import sort_descending, sort_work
-from keyhole.lab.kinds.lists import how_to_read
 from keyhole.rankers.lists.models import Model, load_model
 
 FORMATS = ("tsv", "trec", "json")
@@ -41,7 +40,10 @@ def rank_command(
     model: Annotated[
         Path | None, typer.Option(help="The model, where it does not come first.")
     ] = None,
-    groups: Groups = None,
+    groups: Annotated[
+        list[Path] | None,
+        typer.Option(help="Group file of each FILE that has no qid: (list lengths)."),
+    ] = None,
     form: Annotated[
         str, typer.Option("--format", help="tsv: a table; trec: a run for trec_eval; or json.")
     ] = "tsv",

@@ -22,7 +22,7 @@ from keyhole.cli.simulated_users import (
     judge,
 )
 from keyhole.cli.terminal import ERR, Json, escape, parse_options, print_json, say, show_table
-from keyhole.lab.kinds.games import GameSpec, build_world
+from keyhole.experiment.worlds import check_fixed, make_world
 
 if TYPE_CHECKING:
     from keyhole.client import AsyncClient
@@ -131,7 +131,8 @@ def simulate_command(
     options = parse_options(settings or [], owners=("world",))["world"] | ratings.given
     check_integer(rounds, "--rounds", at_least=1)
     n_items, names = _items_of(items)
-    people, _ = build_world(GameSpec(world=world, items=n_items, world_options=options))
+    check_fixed(world)
+    people, _, _ = make_world(world, n_items, options)
     if people.length is not None:
         check_integer(rounds, "--rounds", at_least=1, at_most=people.length)
     change = None

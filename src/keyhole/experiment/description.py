@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
+from keyhole.base.described import default_of, described
 from keyhole.base.display import Described, Description
 from keyhole.base.errors import InvalidInput, check_integer, check_seed, shown
 from keyhole.contracts import Measure, Ranker, Reveal, World
 from keyhole.contracts.registry import all_settings, check_options
 from keyhole.experiment.fitting import can_be_tuned_for, check_kind, settings_for
-from keyhole.experiment.inputs import PlainData, option
+from keyhole.experiment.inputs import PlainData
 from keyhole.experiment.worlds import Lists, Named, has_queries, make_world, row_norm, top_grade
 from keyhole.game.comparators import best_fixed
 from keyhole.game.play import play
@@ -52,37 +53,43 @@ class Experiment(PlainData, Described):
     True
     """
 
-    ranker: str = option(
-        "", "Algorithm: a name of 'keyhole list', or file.py:Class or module:Class for your own."
-    )
-    world: Named = option(
+    ranker: str = described(None)
+    world: Named = described(
         "flips",
         "Where relevance comes from: a name of 'keyhole list', or a .csv file of people by items "
         "whose header names the items.",
+        type=str,
     )
-    measure: str = option("", "How rankings are judged: DCG, NDCG@10, SumLoss, …")
-    items: int | None = option(None, "Length of the list. Default: the world's own.")
-    rounds: int = option(10_000, "Rounds to play.")
-    top: int | None = option(
+    measure: str = described(None, "How rankings are judged: DCG (default), NDCG@10, SumLoss, …")
+    items: int | None = described(None, "Length of the list. Default: the world's own.")
+    rounds: int = described(10_000, "Rounds to play.")
+    top: int | None = described(
         None, "Positions revealed each round. Default: what the ranker needs."
     )
-    reveal: str | None = option(
+    reveal: str | None = described(
         None, "What is shown: top, full, choice:single or choice:set. Default: top."
     )
-    noise: float = option(0.0, "Share of what is revealed that is a grade at random.")
-    runs: int = option(1, "Independent runs, played on all cores.")
-    seed: int = option(0, "Everything random follows from it.")
-    same_users: bool = option(False, "All runs meet the same users.")
-    comparator: str = option(
+    noise: float = described(
+        0.0,
+        "Share of the labels revealed that are a grade at random; scores are true.",
+        option="--label-noise",
+    )
+    runs: int = described(1, "Independent runs, played on all cores.")
+    seed: int = described(0, "Everything random follows from it.")
+    same_users: bool = described(False, "All runs meet the same users.")
+    comparator: str = described(
         "prefix", "Regret against the best ranking so far (prefix) or at the end (final)."
     )
-    points: int = option(200, "Points of a curve.")
-    ranker_options: dict[str, Any] = option(dict, "Any other setting of the ranker.")
-    world_options: dict[str, Any] = option(dict, "Any other setting of the world.")
-    measure_options: dict[str, Any] = option(dict, "Any setting of the measure.")
+    points: int = described(200)
+    ranker_options: dict[str, Any] = described({})
+    world_options: dict[str, Any] = described({})
+    measure_options: dict[str, Any] = described({})
 
     def __post_init__(self) -> None:
-        queries = has_queries(self.world)
+        several = isinstance(self.world, list | tuple)
+        world = [str(path) for path in self.world] if several else str(self.world)
+        object.__setattr__(self, "world", world)
+        queries = has_queries(world)
         if not self.ranker:
             object.__setattr__(self, "ranker", "recall" if queries else "keystone")
         if not self.measure:
@@ -103,7 +110,7 @@ class Experiment(PlainData, Described):
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data: what its kind of list has, and what else is not at default."""
         of_others = _OF_FIXED_LISTS if self.has_queries else _OF_QUERIES
-        return {name: value for name, value in self._given(of_others).items()}
+        return self._given(of_others)
 
     def to_json(self) -> str:
         """Return it as JSON, of which :meth:`from_json` makes an equal one."""
@@ -122,12 +129,12 @@ class Experiment(PlainData, Described):
 
     def _given(self, left_out: tuple[str, ...]) -> dict[str, Any]:
         """Return the fields by name, but of some only those that are not at their defaults."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        usual = {each.name: each.default for each in fields(self)}
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        usual = {each.name: default_of(each) for each in fields(self)}
         return {
             name: dict(value) if isinstance(value, dict) else value
-            for name, value in own.items()
-            if name not in left_out or value not in (usual[name], {})
+            for name, value in given.items()
+            if name not in left_out or value != usual[name]
         }
 
     def _described(self) -> Description:
@@ -147,7 +154,7 @@ class Experiment(PlainData, Described):
         self, world: World, notes: list[str] | tuple[str, ...] = (), lists: Lists | None = None
     ) -> "BuiltExperiment":
         """Return the same where its world, and what is noted of it, are there."""
-        if self.top is not None and not self.has_queries:
+        if self.top is not None and not world.n_features:
             check_integer(self.top, "top", at_least=1, at_most=world.n_items, bound="items=")
         measure = named_measure(self.measure, **self.measure_options)
         with warnings.catch_warnings(record=True) as caught:  # a reader of results wants them too
@@ -158,9 +165,7 @@ class Experiment(PlainData, Described):
         reveal = _revealed(self.reveal, self.top, ranker)
         if self.noise:
             reveal = Noisy(reveal, noise=self.noise, max_grade=top_grade(world))
-        return BuiltExperiment(
-            self, ranker, world, reveal, measure, (*notes, *ranker_notes), lists
-        )
+        return BuiltExperiment(self, ranker, world, reveal, measure, (*notes, *ranker_notes), lists)
 
     def play(self, progress: Callable[[int], None] | None = None) -> Trace:
         """Play it and return its curves; see :func:`keyhole.play`."""

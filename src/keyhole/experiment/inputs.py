@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, field, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,12 +27,6 @@ def data_folder() -> Path:
     return Path(os.environ.get("KEYHOLE_DATA") or Path("..") / "shared" / "data")
 
 
-def option(default: Any, text: str) -> Any:
-    """Return a field with its default and the line of help that a command has for it."""
-    made = {"default_factory": default} if isinstance(default, type) else {"default": default}
-    return field(**made, metadata={"help": text})
-
-
 class PlainData:
     """What a dataclass of names and numbers can do: become plain data, and be made of it."""
 
@@ -41,6 +35,6 @@ class PlainData:
         return asdict(self)  # type: ignore[call-overload]
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], where: str) -> Self:
+    def of(cls, given: dict[str, Any], where: str) -> Self:
         """Return the description that a mapping holds, or name the field that it cannot have."""
         return cls(**check_fields(given, where, [each.name for each in fields(cls)]))  # type: ignore[arg-type]

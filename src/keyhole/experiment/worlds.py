@@ -50,6 +50,15 @@ def has_queries(world: Named) -> bool:
     return world in WORLDS and changes_lists(WORLDS[world])
 
 
+def check_fixed(world: Named) -> None:
+    """Raise unless a world is one of one fixed list."""
+    if has_queries(world):
+        raise InvalidInput(
+            f"world must be one fixed list, got {world!r}, whose lists change with the query: "
+            f"keyhole learn is for those."
+        )
+
+
 def _is_of_people(world: str) -> bool:
     return re.search(r"\.([ct]sv(\.\w+)?|npz)$", world) is not None
 
@@ -58,6 +67,8 @@ def make_world(
     world: Named, items: int | None, options: Mapping[str, Any]
 ) -> tuple[World, list[str], "Lists | None"]:
     """Return a world, notes on it, and the lists that were read for it, if they were."""
+    if items is not None and has_queries(world):
+        raise InvalidInput(f"`items` is for fixed lists alone, got {items} with {world}.")
     if isinstance(world, list) or (world.startswith(DATA_PREFIX) and not _is_of_people(world)):
         lists = read_lists(world if isinstance(world, list) else [world], options)
         made: World = lists.shown(options)
@@ -67,8 +78,7 @@ def make_world(
     else:
         return _generated(world, items, options), [], None
     if items is not None and items != made.n_items:
-        of = "columns" if lists is None else "longest list"
-        raise InvalidInput(f"items must be {made.n_items}, the {of} of {world}, got {items}.")
+        raise InvalidInput(f"items must be {made.n_items}, the columns of {world}, got {items}.")
     return made, notes, lists
 
 
@@ -97,7 +107,7 @@ def _people(world: str, options: Mapping[str, Any]) -> tuple[World, list[str]]:
     check_choice(order, "`order` of a world read from a file", PEOPLE_ORDERS)
     for name in given:
         check_choice(name, "An option of a world read from a file", _PEOPLE_OPTIONS)
-    path = data_paths(world)[0] if world.startswith(DATA_PREFIX) else Path(world)
+    path = data_files(world)[0] if world.startswith(DATA_PREFIX) else Path(world)
     table = read_ratings(path, **given)
     kind = {"drawn": Ratings, "shuffled": Shuffled}.get(order, Recorded)
     made = kind(people_in_order(table.values, order), item_names=table.item_names)
@@ -113,7 +123,7 @@ def _people(world: str, options: Mapping[str, Any]) -> tuple[World, list[str]]:
 # --------------------------------------------------------------------- query-document lists
 
 
-def data_paths(world: str) -> list[Path]:
+def data_files(world: str) -> list[Path]:
     """Return the file of ``data:FOLDER/FILE``, or the LETOR files of ``data:FOLDER``.
 
     Raises where the data is not on this machine.
@@ -176,7 +186,7 @@ def read_lists(files: Sequence[str], options: Mapping[str, Any]) -> Lists:
 
 
 def _paths(names: Sequence[str]) -> tuple[Path, ...]:
-    found = [data_paths(n) if n.startswith(DATA_PREFIX) else [Path(n)] for n in map(str, names)]
+    found = [data_files(n) if n.startswith(DATA_PREFIX) else [Path(n)] for n in map(str, names)]
     return tuple(path for paths in found for path in paths)
 
 
