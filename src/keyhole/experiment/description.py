@@ -138,7 +138,8 @@ class Experiment(PlainData, Described):
         }
 
     def _described(self) -> Description:
-        given = self._given(tuple(self.__dataclass_fields__))
+        always = ("ranker", "world", "measure")
+        given = self._given(tuple(each.name for each in fields(self) if each.name not in always))
         return Description("Experiment", [(name, str(value)) for name, value in given.items()])
 
     # ------------------------------------------------------------------------------- the objects
