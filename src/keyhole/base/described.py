@@ -1,7 +1,10 @@
 """Fields that say what they are, for whoever shows them: options of a command, a page."""
 
-from dataclasses import MISSING, Field, field
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, asdict, field, fields
+from typing import Any, Self
+
+from keyhole.base.errors import check_choice
 
 
 def described(
@@ -46,3 +49,23 @@ def described(
 def default_of(one: "Field[Any]") -> Any:
     """Return the default of a field, ``MISSING`` where it has none."""
     return one.default if one.default_factory is MISSING else one.default_factory()
+
+
+def check_fields(given: Mapping[str, Any], where: str, known: Iterable[str]) -> dict[str, Any]:
+    """Return fields if all of them are known, or name the one that is not."""
+    for name in given:
+        check_choice(name, f"A field of {where}", known)
+    return dict(given)
+
+
+class PlainData:
+    """What a dataclass of names and numbers can do: become plain data, and be made of it."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the description as plain data."""
+        return asdict(self)  # type: ignore[call-overload]
+
+    @classmethod
+    def of(cls, given: dict[str, Any], where: str) -> Self:
+        """Return the description that a mapping holds, or name the field that it cannot have."""
+        return cls(**check_fields(given, where, [each.name for each in fields(cls)]))  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ A parameter of a function that :func:`command` makes a command of is
 import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import MISSING, Field, is_dataclass
 from functools import reduce, wraps
 from operator import or_
@@ -20,7 +21,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from keyhole.base.described import default_of
-from keyhole.cli.exit_codes import INTERRUPTED, one_sentence
+from keyhole.cli.exit_codes import INTERRUPTED, needing, one_sentence
 
 Command = TypeVar("Command", bound=Callable[..., None])
 Convert = Callable[[Any], Any]
@@ -48,12 +49,16 @@ def but(**changes: Any) -> Changes:
 
 
 def command(
-    interrupted: str = INTERRUPTED, called: Mapping[str, str] = MappingProxyType({})
+    interrupted: str = INTERRUPTED,
+    called: Mapping[str, str] = MappingProxyType({}),
+    *,
+    of_service: bool = False,
 ) -> Callable[[Command], Command]:
     """Make a command of a function: options out of descriptions, errors as one sentence.
 
     A function ends with another exit code than 0 by ``raise SystemExit``. ``interrupted`` is said
-    of an interrupt; ``called`` has the options of what sentences name otherwise than the command.
+    of an interrupt; ``called`` has the options of what sentences name otherwise than the command;
+    ``of_service`` lets it import the service, whose libraries may be missing.
     """
 
     def decorate(function: Command) -> Command:
@@ -64,7 +69,8 @@ def command(
 
         @wraps(function)
         def run(**given: Any) -> None:
-            with one_sentence(interrupted, names):
+            service = needing("The service", "service") if of_service else nullcontext()
+            with one_sentence(interrupted, names), service:
                 for name, parameter in parameters.items():
                     kind = _kind(parameter)
                     if is_dataclass(kind):

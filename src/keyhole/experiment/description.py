@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-from keyhole.base.described import default_of, described
+from keyhole.base.described import PlainData, default_of, described
 from keyhole.base.display import Described, Description
 from keyhole.base.errors import InvalidInput, check_integer, check_seed, shown
 from keyhole.contracts import Measure, Ranker, Reveal, World
 from keyhole.contracts.registry import all_settings, check_options
 from keyhole.experiment.fitting import can_be_tuned_for, check_kind, settings_for
-from keyhole.experiment.inputs import PlainData
 from keyhole.experiment.worlds import Lists, Named, has_queries, make_world, row_norm, top_grade
 from keyhole.game.comparators import best_fixed
 from keyhole.game.play import play

@@ -4,7 +4,7 @@ import csv
 import io
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,14 @@ import keyhole
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput
 from keyhole.base.files import plain
 from keyhole.experiment.description import BuiltExperiment
+from keyhole.experiment.worlds import check_fixed
 from keyhole.game.trace import RunMean, Trace, interval_over_runs, mean_and_error
 from keyhole.lab.figures.panels import REGRET, Axes
 
-__all__ = ["AT_THE_END", "REGRET", "Axes", "Curve", "curves_csv", "summary"]
+__all__ = [
+    "AT_THE_END", "REGRET", "Axes", "Curve", "curves_csv", "play_regret", "play_to_the_end",
+    "summary",
+]  # fmt: skip
 
 AT_THE_END = Axes(
     "", "average regret", "round", "average_regret", better="lower is better", from_zero=False
@@ -87,6 +91,18 @@ class Curve:
         """Return mean and standard error at the last point up to ``x``, or at the end."""
         index, (mean, error) = self.index(x), self.mean
         return RunMean(float(mean[index]), float(error[index]))
+
+
+def play_regret(label: str, built: BuiltExperiment, report: Any = None) -> Curve:
+    """Return the average regret of each run, round by round; one fixed list alone has it."""
+    check_fixed(built.experiment.world)
+    return Curve.of(label, built.play(report))
+
+
+def play_to_the_end(label: str, built: BuiltExperiment, report: Any = None) -> Curve:
+    """Return the average regret of each run over all rounds."""
+    whole = play_regret(label, built, report)
+    return replace(whole, x=whole.x[-1:], values=whole.values[:, -1:])
 
 
 def curves_csv(curves: list[Curve], axes: Axes) -> bytes:

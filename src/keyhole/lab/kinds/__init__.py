@@ -9,18 +9,22 @@ from keyhole.experiment.description import Experiment
 from keyhole.lab.kinds.ads import AdSpec, ad_axes, build_ads, play_ads
 from keyhole.lab.kinds.experiments import (
     ListsSpec,
-    build_game,
     list_axes,
     lists_end_axes,
     play_lists,
     play_lists_to_the_end,
-    play_regret,
-    play_to_the_end,
 )
 from keyhole.lab.kinds.horizons import HORIZONS, HorizonsSpec, play_horizons
 from keyhole.lab.kinds.risks import VARIED, build_risk, play_risk, reader, risk_axes
 from keyhole.lab.kinds.sides import SIDES, SidesSpec, play_sides
-from keyhole.lab.results import AT_THE_END, REGRET, Axes, Curve
+from keyhole.lab.results import (
+    AT_THE_END,
+    REGRET,
+    Axes,
+    Curve,
+    play_regret,
+    play_to_the_end,
+)
 
 Report = Callable[[int], None] | None
 """Called with the amount of work just done."""
@@ -77,8 +81,8 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "game": Kind(Experiment.of, build_game, play_regret, lambda _: REGRET),
-    "game-end": Kind(Experiment.of, build_game, play_to_the_end, lambda _: AT_THE_END),
+    "game": Kind(Experiment.of, Experiment.build, play_regret, lambda _: REGRET),
+    "game-end": Kind(Experiment.of, Experiment.build, play_to_the_end, lambda _: AT_THE_END),
     "sides": Kind(SidesSpec.of, SidesSpec.build, play_sides, lambda _: SIDES),
     "horizons": Kind(HorizonsSpec.of, HorizonsSpec.build, play_horizons, lambda _: HORIZONS),
     "lists": Kind(ListsSpec.of, ListsSpec.build, play_lists, list_axes, ListsSpec.on_files),

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.described import PlainData, check_fields
 from keyhole.base.errors import check_choice, check_integer
 from keyhole.base.threads import n_cores, play_runs
-from keyhole.experiment.inputs import PlainData, check_fields
 from keyhole.lab.kinds.ad_data import (
     BUNDLED_SET,
     CAMPAIGNS,

@@ -6,9 +6,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from keyhole.base.described import PlainData, check_fields
 from keyhole.experiment.description import BuiltExperiment, Experiment
-from keyhole.experiment.inputs import PlainData, check_fields
-from keyhole.experiment.worlds import check_fixed
 from keyhole.lab.results import Axes, Curve
 from keyhole.measures import measure as named_measure
 
@@ -56,23 +55,6 @@ class OfExperiment(PlainData):
         """Return the description as plain data."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**own, "game": self.game.as_dict()}
-
-
-def build_game(experiment: Experiment) -> BuiltExperiment:
-    """Return the objects of an experiment on one fixed list, which alone has regret, or raise."""
-    check_fixed(experiment.world)
-    return experiment.build()
-
-
-def play_regret(label: str, built: BuiltExperiment, report: Any = None) -> Curve:
-    """Return the average regret of each run, round by round."""
-    return Curve.of(label, built.play(report))
-
-
-def play_to_the_end(label: str, built: BuiltExperiment, report: Any = None) -> Curve:
-    """Return the average regret of each run over all rounds."""
-    whole = play_regret(label, built, report)
-    return replace(whole, x=whole.x[-1:], values=whole.values[:, -1:])
 
 
 # --------------------------------------------------------------------- query-document lists

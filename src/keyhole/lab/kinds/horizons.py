@@ -8,9 +8,9 @@ import numpy as np
 
 from keyhole.base.errors import InvalidInput, check_integer, check_number
 from keyhole.experiment.description import Experiment
-from keyhole.lab.kinds.experiments import OfExperiment, play_regret
+from keyhole.lab.kinds.experiments import OfExperiment
 from keyhole.lab.kinds.sides import SidesSpec, play_sides
-from keyhole.lab.results import Axes, Curve
+from keyhole.lab.results import Axes, Curve, play_regret
 
 HORIZONS = Axes(
     "horizon T",

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.described import PlainData, check_fields
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_choice, check_integer
 from keyhole.batch import Ball, Risk, average_weights, minimise
 from keyhole.batch.ranker import BatchRanker
 from keyhole.bounds import generalisation as bounds
-from keyhole.experiment.inputs import PlainData, check_fields
 from keyhole.lab.results import Axes, Curve
 from keyhole.rankers.lists import Descent
 from keyhole.surrogates import Surrogate, surrogate

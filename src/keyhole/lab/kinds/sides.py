@@ -9,8 +9,8 @@ import numpy as np
 
 from keyhole.base.errors import InvalidInput
 from keyhole.experiment.description import BuiltExperiment
-from keyhole.lab.kinds.experiments import OfExperiment, play_regret
-from keyhole.lab.results import Axes, Curve
+from keyhole.lab.kinds.experiments import OfExperiment
+from keyhole.lab.results import Axes, Curve, play_regret
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import Game
 from keyhole.monitoring.hopeless import forced_regret
