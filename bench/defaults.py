@@ -21,9 +21,8 @@ from rich.progress import track
 
 from keyhole.cli.terminal import parse_options
 from keyhole.data import read_letor
-from keyhole.game import play
-from keyhole.lab.inputs import data_folder
-from keyhole.lab.kinds.lists import make_ranker
+from keyhole.experiment.description import Experiment
+from keyhole.experiment.inputs import data_folder
 from keyhole.surrogates import SURROGATES
 from keyhole.worlds.generated import Graded
 from keyhole.worlds.queries import Queries
@@ -102,9 +101,8 @@ def worlds(names: Iterable[str], most: int | None) -> Iterator[tuple[str, str, Q
 
 
 def score(ranker: str, world: Queries, options: dict[str, Any], rounds: int) -> float:
-    return play(
-        make_ranker(ranker, world, options, seed=0), world, rounds=rounds
-    ).average_score.mean
+    told = Experiment(ranker=ranker, measure="NDCG@10", rounds=rounds, ranker_options=options)
+    return told.build_on(world).play().average_score.mean
 
 
 def contenders() -> list[tuple[str, str]]:

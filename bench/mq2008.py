@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from keyhole.batch import BatchRanker
 from keyhole.data import read_letor
-from keyhole.lab.inputs import data_folder
+from keyhole.experiment.inputs import data_folder
 
 PARTS = range(1, 6)
 WITHIN = 0.01

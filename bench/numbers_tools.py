@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.numbers_quoted import CLAIM
 from keyhole.base.files import plain
-from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists
+from keyhole.experiment.description import Experiment
 from keyhole.lab.run import Reproduction, reproduce
 from keyhole.lab.study import find_study
 
@@ -61,8 +61,9 @@ def mean_of_lists(ranker: str, world: str, options: dict[str, Any], **more: Any)
         where: dict[str, Any] = {"world": world}
     else:
         where = {"world": "graded", "world_options": {"shape": world}}
-    spec = ListSpec(ranker=ranker, ranker_options=options, **where, **more)
-    return play_lists(ranker, build_lists(spec)).at().mean
+    usual: dict[str, Any] = {"rounds": 100_000}
+    told = Experiment(ranker=ranker, ranker_options=options, **{**usual, **where, **more})
+    return told.play().average_score.mean
 
 
 def main() -> int:

@@ -18,7 +18,9 @@ from keyhole.data import (
     read_ratings,
     write_bandit_csv,
 )
+from keyhole.experiment.description import Experiment
 from keyhole.game import LetorStream, Log, Trace, best_fixed, play, replay
+from keyhole.lab.compare import Comparison, compare
 from keyhole.lab.figures.plots import plot
 from keyhole.measures import MEASURES, LinearMeasure, measure
 from keyhole.monitoring import check_certificate, classify
@@ -87,7 +89,9 @@ __all__ = [
     "BatchRanker",
     "Choice",
     "Choices",
+    "Comparison",
     "Evaluation",
+    "Experiment",
     "Feedback",
     "Fixed",
     "Flips",
@@ -127,6 +131,7 @@ __all__ = [
     "best_fixed",
     "check_certificate",
     "classify",
+    "compare",
     "estimate_all",
     "evaluate",
     "evaluate_lists",

@@ -306,14 +306,15 @@ def test_lists_like_real_ones(name, n_features, n_items):
 
 
 def test_games_of_one_list_refuse_lists_that_change():
-    from keyhole.lab.kinds.games import GameSpec, build
+    from keyhole.experiment.description import Experiment
+    from keyhole.experiment.worlds import check_fixed
 
     with pytest.raises(InvalidInput, match="one fixed list, got 'graded'"):
-        build(GameSpec(world="graded"))
+        check_fixed("graded")
     with pytest.raises(
-        UnknownName, match="one of alternating, choices, flips, gaussian, hopeless,"
+        UnknownName, match="one of alternating, choices, flips, gaussian, graded, hopeless,"
     ):
-        build(GameSpec(world="grades"))
+        Experiment(world="grades").build()
 
 
 def test_thread_count_changes_nothing():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import UnknownName
-from keyhole.lab.inputs import DataMissing, data_folder
+from keyhole.experiment.inputs import DataMissing, data_folder
 from keyhole.lab.kinds.ad_data import (
     CLASS_SETS,
     AdSettings,

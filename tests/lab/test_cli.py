@@ -213,7 +213,7 @@ BAD = [
     (["--items", 5, "--top", 6], "top must be an integer between 1 and items=5, got 6."),
     (["--ranker", "rtopk", "--items", 20, "--set", "ranker.n_blocks=501"], "must be at most 500"),
     (["--rounds", 0], "rounds must be an integer of at least 1, got 0."),
-    (["--runs", 0], "`runs` must be an integer of at least 1, got 0."),
+    (["--runs", 0], "--runs must be an integer of at least 1, got 0."),
     (["--ranker", "rtopkk"], "Did you mean 'rtopk'?"),
     (["--measure", "NDGC"], "Did you mean 'NDCG'?"),
     (["--measure", "NDCG@x"], "must be a whole number after the @"),
@@ -230,8 +230,8 @@ BAD = [
     (["--set", "world.flip=2"], "`flip` of Flips must be a number"),
     (["--ranker", "hedge", "--items", 8], "`n_items` of Hedge must be an integer between"),
     (["--ranker", "forecaster", "--items", 3, "--measure", "NDCG"], "cannot be estimated"),
-    (["--seed", -1], "`seed` must be an integer between"),
-    (["--comparator", "best"], "`comparator` must be one of final, prefix"),
+    (["--seed", -1], "--seed must be an integer between"),
+    (["--comparator", "best"], "--comparator must be one of final, prefix"),
 ]
 
 

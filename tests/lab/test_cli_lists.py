@@ -10,7 +10,7 @@ import keyhole
 from keyhole.cli.app import app
 from keyhole.contracts import Feedback, Query
 from keyhole.data import read_letor
-from keyhole.lab.inputs import data_folder
+from keyhole.experiment.inputs import data_folder
 from keyhole.rankers.lists import KernelMaxViolationPerceptron
 from keyhole.rankers.lists.models import SimilarityModel, load_model, save_model
 

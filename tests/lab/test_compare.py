@@ -10,10 +10,9 @@ from typer.testing import CliRunner
 
 from keyhole.base.errors import InvalidInput
 from keyhole.cli.app import app
+from keyhole.experiment.description import Experiment
 from keyhole.game import play
-from keyhole.lab.compare import contest_of_games, contest_of_lists, play_contest
-from keyhole.lab.kinds.games import GameSpec
-from keyhole.lab.kinds.lists import ListSpec
+from keyhole.lab.compare import contest
 from keyhole.lab.paired import judge_pairs, student_quantile
 from tests.papers.test_lists import write_letor
 
@@ -74,13 +73,13 @@ def test_one_run_tells_nothing():
 
 
 def test_every_ranker_that_fits_takes_part_and_the_others_say_why():
-    contest = contest_of_games(GameSpec(items=6, top=1, rounds=100), None, [], {})
-    names = {each.name for each in contest.contenders}
+    games = contest(Experiment(items=6, top=1, rounds=100))
+    names = {each.name for each in games.contenders}
     assert {"keystone", "rtopk", "random"} <= names
-    assert "FTPL needs the relevance of the first 6" in contest.left_out["ftpl"]
-    assert "told the best ranking" in contest.left_out["fixed"]
-    assert not any(name.startswith("contextual") for name in [*names, *contest.left_out])
-    lists = contest_of_lists(ListSpec(world="graded", top=1, rounds=100), None, ["listnet"], {})
+    assert "FTPL needs the relevance of the first 6" in games.left_out["ftpl"]
+    assert "told the best ranking" in games.left_out["fixed"]
+    assert not any(name.startswith("contextual") for name in [*names, *games.left_out])
+    lists = contest(Experiment(world="graded", top=1, rounds=100), None, ["listnet"])
     assert {"contextual-rtopk", "random-lists"} <= {each.name for each in lists.contenders}
     assert [each.name for each in lists.contenders if not each.is_judged] == ["listnet"]
     assert "listnet" not in lists.left_out
@@ -89,17 +88,17 @@ def test_every_ranker_that_fits_takes_part_and_the_others_say_why():
 
 def test_a_ranker_that_is_asked_for_and_does_not_fit_is_an_error():
     with pytest.raises(InvalidInput, match="told the best ranking"):
-        contest_of_games(GameSpec(items=6, top=1), ["fixed"], [], {})
+        contest(Experiment(items=6, top=1), ["fixed"])
 
 
 def test_runs_are_those_of_play_on_the_same_users():
-    spec = GameSpec(items=20, top=1, rounds=500, runs=3, seed=4)
-    comparison = play_contest(contest_of_games(spec, ["random", "rtopk"], [], {}))
+    spec = Experiment(items=20, top=1, rounds=500, runs=3, seed=4)
+    comparison = contest(spec, ["random", "rtopk"]).play()
     assert [result.contender.name for result in comparison.results] == ["rtopk", "random"]
     for result in comparison.results:
         alone = play(
-            result.contender.ranker, comparison.contest.world, rounds=500, seed=4, runs=3,
-            measure="DCG", reveal=result.contender.reveal,
+            result.contender.built.ranker, comparison.contest.built.world, rounds=500, seed=4,
+            runs=3, measure="DCG", reveal=result.contender.built.reveal,
         )  # fmt: skip
         assert np.array_equal(alone.scores, result.trace.scores)
     best, worst = comparison.results

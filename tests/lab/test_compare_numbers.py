@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from keyhole.lab.compare import as_record, contest_of_games, play_contest
-from keyhole.lab.compare import sentences as sentences_of
+from keyhole.experiment.description import Experiment
+from keyhole.lab.compare import contest
 from keyhole.lab.figures.comparison import make_comparison
 from keyhole.lab.figures.styles import readable
-from keyhole.lab.kinds.games import GameSpec
 from keyhole.lab.paired import judge_pairs
 from tests.lab.plain_sums import close
 
@@ -75,22 +74,22 @@ def test_who_is_worse_is_so_by_the_whole_interval_and_no_less(n_runs, n_rankers)
 
 GAMES = {
     "gains, two grades": (
-        GameSpec(items=5, top=2, rounds=60, runs=4, seed=3, points=9),
+        Experiment(items=5, top=2, rounds=60, runs=4, seed=3, points=9),
         ["random", "epsilon-greedy", "cascade-ucb"], ["fixed"],
     ),
     "a loss, several grades": (
-        GameSpec(
+        Experiment(
             world="independent", items=4, top=1, rounds=50, runs=5, seed=8, measure="SumLoss",
             world_options={"chances": [0.1, 0.3, 0.5, 0.9]}, points=7,
         ),
         ["random", "epsilon-greedy"], [],
     ),
     "two runs": (
-        GameSpec(items=4, top=1, rounds=30, runs=2, seed=1, measure="Precision@2"),
+        Experiment(items=4, top=1, rounds=30, runs=2, seed=1, measure="Precision@2"),
         ["random", "epsilon-greedy", "pege"], ["fixed"],
     ),
-    "one run": (GameSpec(items=4, top=1, rounds=30, seed=1), ["random", "epsilon-greedy"], []),
-    "alone": (GameSpec(items=4, top=1, rounds=30, runs=3), ["random"], []),
+    "one run": (Experiment(items=4, top=1, rounds=30, seed=1), ["random", "epsilon-greedy"], []),
+    "alone": (Experiment(items=4, top=1, rounds=30, runs=3), ["random"], []),
 }  # fmt: skip
 
 
@@ -104,7 +103,7 @@ def compared():
             spec, names, beside = GAMES[name]
             ranking = list(range(spec.items or 0))[::-1]
             options = {"fixed": {"ranking": ranking}}
-            found[name] = play_contest(contest_of_games(spec, names, beside, options))
+            found[name] = contest(spec, names, beside, options).play()
         return found[name]
 
     return of
@@ -124,7 +123,7 @@ def mean_error(values):
 @pytest.mark.parametrize("name", GAMES)
 def test_every_number_of_the_record_is_that_of_the_runs(compared, name):
     comparison, (spec, names, beside) = compared(name), GAMES[name]
-    record = json.loads(json.dumps(as_record(comparison)))
+    record = json.loads(json.dumps(comparison.as_dict()))
     results = {result.contender.name: result for result in comparison.results}
     costs = {each: costs_of(result) for each, result in results.items()}
     assert [row["ranker"] for row in record["rankers"]] == sorted(
@@ -212,7 +211,7 @@ def expected_sentences(comparison, names):
             mean, low, high = gap(last, first, 1)
             how = "better" if low > 0.0 else "better in the mean, but not told apart"
             told.append(
-                f"{name} sees more ({result.contender.reveal}) and is not judged: {first} is "
+                f"{name} sees more ({result.contender.built.reveal}) and is not judged: {first} is "
                 f"{how}, by {mean:.4f} ({low:.4f} to {high:.4f})"
             )
     if n_runs < 5:
@@ -223,7 +222,7 @@ def expected_sentences(comparison, names):
 @pytest.mark.parametrize("name", GAMES)
 def test_every_sentence_of_the_verdict_has_the_numbers_of_the_runs(compared, name):
     comparison = compared(name)
-    assert sentences_of(comparison) == expected_sentences(comparison, GAMES[name][1])
+    assert comparison.sentences() == expected_sentences(comparison, GAMES[name][1])
 
 
 def worse_by(comparison, spread):
@@ -243,7 +242,7 @@ def test_sentences_on_both_sides_of_a_verdict(compared, spread):
         comparison, results=tuple(r for r in comparison.results if r.contender.is_judged)
     )
     moved = worse_by(judged, spread)
-    assert sentences_of(moved) == expected_sentences(moved, GAMES["gains, two grades"][1])
+    assert moved.sentences() == expected_sentences(moved, GAMES["gains, two grades"][1])
 
 
 def test_the_figure_has_the_gaps_and_their_intervals(compared, tmp_path):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from keyhole.data import read_letor
+from keyhole.experiment.description import Experiment
+from keyhole.experiment.worlds import how_to_read
 from keyhole.game import play
-from keyhole.lab.compare import as_record, contest_of_lists, play_contest
-from keyhole.lab.kinds.lists import ListSpec, how_to_read
+from keyhole.lab.compare import contest
 from keyhole.rankers import ranker as named_ranker
 from keyhole.reveals import Top
 from keyhole.worlds import Queries
@@ -100,9 +101,11 @@ def test_documents_are_shuffled_by_the_seed(tmp_path, seed):
 
 def test_lists_have_the_scores_of_their_runs_and_costs_are_their_negatives(tmp_path):
     path = lists_file(tmp_path / "train.txt")
-    spec = ListSpec(world=[str(path)], measure="NDCG@3", rounds=20, runs=3, seed=2, top=1, points=5)
-    comparison = play_contest(contest_of_lists(spec, ["random-lists", "contextual-rtopk"], [], {}))
-    record = as_record(comparison)
+    spec = Experiment(
+        world=[str(path)], measure="NDCG@3", rounds=20, runs=3, seed=2, top=1, points=5
+    )
+    comparison = contest(spec, ["random-lists", "contextual-rtopk"]).play()
+    record = comparison.as_dict()
     for row, result in zip(record["rankers"], comparison.results, strict=True):
         scores = result.trace.scores
         assert close(row["by_run"], (scores[:, -1] / 20).tolist())

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from keyhole.data import read_letor
+from keyhole.experiment.worlds import how_to_read
 from keyhole.game import play
 from keyhole.lab.heldout import held_out_scores, read_held_out
-from keyhole.lab.kinds.lists import how_to_read
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import ranker as named_ranker
 from keyhole.reveals import Top

@@ -12,14 +12,14 @@ import pytest
 from keyhole.base.errors import InvalidInput, KeyholeError
 from keyhole.bounds import generalisation, iw_onlinerank, keystone
 from keyhole.bounds.guarantees import Problem, guarantees
+from keyhole.experiment.description import Experiment
 from keyhole.game import play
 from keyhole.lab.bound_lines import LINES
 from keyhole.lab.figures.groups import GroupCurve, grouped, table_of
 from keyhole.lab.figures.panels import Axes
-from keyhole.lab.kinds.games import GameSpec, build, play_game
-from keyhole.lab.kinds.horizons import HorizonsSpec, build_horizons, play_horizons
-from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists, play_lists_to_the_end
-from keyhole.lab.kinds.sides import SidesSpec, build_sides, play_sides
+from keyhole.lab.kinds.experiments import ListsSpec, play_lists, play_lists_to_the_end
+from keyhole.lab.kinds.horizons import HorizonsSpec, play_horizons
+from keyhole.lab.kinds.sides import SidesSpec, play_sides
 from keyhole.lab.results import Curve, curves_csv
 from keyhole.lab.study import CurveSpec, find_study
 from keyhole.surrogates import surrogate
@@ -164,10 +164,10 @@ def test_curves_as_csv_have_every_number_exactly(n_runs):
 
 
 def test_a_curve_is_average_regret_and_is_kept_to_the_bit():
-    spec = GameSpec(
+    spec = Experiment(
         ranker="epsilon-greedy", items=5, rounds=40, runs=3, seed=2, points=8, measure="SumLoss"
     )
-    trace = play_game(build(spec))
+    trace = spec.play()
     curve = Curve.of("a", trace)
     expected = (trace.scores - trace.best) / trace.rounds
     assert np.array_equal(curve.values, expected)
@@ -184,7 +184,7 @@ def test_a_curve_is_average_regret_and_is_kept_to_the_bit():
 
 
 def spec_of(label, name, group, panel="main"):
-    return CurveSpec(label, name, panel, GameSpec(ranker=name), group)
+    return CurveSpec(label, name, panel, Experiment(ranker=name), group)
 
 
 def point(label, *values):
@@ -243,13 +243,13 @@ def test_the_two_sides_of_a_pair_count_alike():
     fields = {"ranker": "epsilon-greedy", "items": 3, "top": 1, "rounds": 30, "runs": 2, "seed": 1,
               "measure": "NDCG", "pair": "worst-three", "learns": "DCG"}  # fmt: skip
     spec = SidesSpec.of(fields, "here")
-    curve = play_sides("a", build_sides(spec), None)
+    curve = play_sides("a", spec.build(), None)
     sides = []
     for side in (0, 1):
         world = {"pair": "worst-three", "side": side}
-        game = build(replace(spec.game, measure="DCG", world_options=world))
-        judged = build(replace(spec.game, world_options=world)).measure
-        trace = play_game(replace(game, measure=judged))
+        game = replace(spec.game, measure="DCG", world_options=world).build()
+        judged = replace(spec.game, world_options=world).build().measure
+        trace = replace(game, measure=judged).play()
         sides.append((trace.best - trace.scores) / trace.rounds)
     assert np.array_equal(curve.values, (sides[0] + sides[1]) / 2.0)
     assert not np.array_equal(sides[0], sides[1])
@@ -260,11 +260,11 @@ def test_every_horizon_has_games_of_its_own_with_a_gap_that_shrinks():
     fields = {"ranker": "epsilon-greedy", "world": "near-ties", "items": 3, "runs": 2, "seed": 5,
               "points": [20, 45], "gap": 0.8, "shrinks": 0.5, "top": 1}  # fmt: skip
     spec = HorizonsSpec.of(fields, "here")
-    curve = play_horizons("a", build_horizons(spec), None)
+    curve = play_horizons("a", spec.build(), None)
     assert curve.x.tolist() == [20, 45]
     for column, horizon in enumerate((20, 45)):
         gap = {"gap": 0.8 * horizon**-0.5}
-        trace = play_game(build(replace(spec.game, rounds=horizon, world_options=gap)))
+        trace = replace(spec.game, rounds=horizon, world_options=gap).play()
         ends = (trace.best[:, -1] - trace.scores[:, -1]) / horizon
         assert curve.values[:, column].tolist() == pytest.approx(ends.tolist(), rel=1e-12)
     assert spec.work == 65 * 2
@@ -278,16 +278,16 @@ def test_means_of_lists_are_of_those_since_a_round(since, greedy, tmp_path):
     path = tmp_path / "train.txt"
     rows = [f"{n % 3} qid:{n // 4} 1:{n % 5} 2:{n % 7}" for n in range(24)]
     path.write_text("\n".join(rows) + "\n")
-    spec = ListSpec(
-        world=[str(path)], measure="NDCG@2", rounds=30, runs=2, top=1,
-        seed=6, since=since, greedy=greedy, points=30,
+    game = Experiment(
+        ranker="contextual-rtopk", world=[str(path)], measure="NDCG@2", rounds=30, runs=2, top=1,
+        seed=6, points=30,
     )  # fmt: skip
-    built = build_lists(spec)
+    built = ListsSpec(game, since=since, greedy=greedy).build()
     whole = play_lists("a", built)
     end = play_lists_to_the_end("a", built)
     trace = play(
-        built.ranker, built.world, measure="NDCG@2", reveal=built.reveal, rounds=30, seed=6,
-        runs=2, n_points=30,
+        built.built.ranker, built.built.world, measure="NDCG@2", reveal=built.built.reveal,
+        rounds=30, seed=6, runs=2, n_points=30,
     )  # fmt: skip
     totals, others = trace.scores, trace.greedy
     if greedy:

@@ -11,10 +11,10 @@ import pytest
 
 from keyhole.base.errors import InvalidInput
 from keyhole.bounds import keystone
+from keyhole.experiment.description import Experiment
 from keyhole.lab.figures import studies
 from keyhole.lab.figures.panels import REGRET
-from keyhole.lab.kinds.games import GameSpec, build, play_game, summary
-from keyhole.lab.results import Curve
+from keyhole.lab.results import Curve, summary
 from keyhole.lab.run import _lines, reproduce
 from keyhole.lab.study import read_study
 from tests.lab.running import run, said
@@ -103,10 +103,10 @@ def papers(tmp_path_factory):
 
 def played(rounds, ranker="random"):
     """Return the average regret of a curve of the study, by run and point."""
-    spec = GameSpec(
+    spec = Experiment(
         ranker=ranker, items=4, measure="SumLoss", runs=3, seed=5, points=6, rounds=rounds
     )
-    trace = play_game(build(spec))
+    trace = spec.play()
     return trace.rounds.tolist(), (trace.scores - trace.best) / trace.rounds
 
 
@@ -256,11 +256,11 @@ def test_the_command_ends_as_its_claims_do(papers, tmp_path, monkeypatch):
 
 
 def test_the_summary_of_a_game_has_the_numbers_of_its_runs():
-    spec = GameSpec(
+    spec = Experiment(
         ranker="epsilon-greedy", items=4, measure="SumLoss", runs=3, seed=5, points=6, rounds=40
     )
-    game = build(spec)
-    trace = play_game(game)
+    game = spec.build()
+    trace = game.play()
     record = summary(game, trace)
     regret = (trace.scores - trace.best)[:, -1] / 40
     assert record["average_regret"] == pytest.approx(fmean(regret.tolist()))

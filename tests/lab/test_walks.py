@@ -39,16 +39,18 @@ class Walk:
     def __call__(self, frame, event, _argument):
         if event != "call" or not frame.f_code.co_filename.startswith(str(PACKAGE)):
             return
-        self.files.add(self._name(frame))
-        stack: list[str] = []
+        entered, stack = self._name(frame), list[str]()
         while frame is not None:
             if frame.f_code.co_name in TOLD_UPWARDS:
                 return
             if frame.f_code.co_filename.startswith(str(PACKAGE)):
+                if frame.f_code.co_name == "<module>":  # to be imported is no part of a walk
+                    return
                 name = self._name(frame)
                 if name.startswith(WALKED) and (not stack or stack[-1] != name):
                     stack.append(name)
             frame = frame.f_back
+        self.files.add(entered)
         if len(set(stack)) < len(stack):
             self.twice.add(tuple(reversed(stack)))
 

@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 
 from keyhole.base.errors import KeyholeError
 from keyhole.cli.app import app
+from keyhole.experiment.inputs import data_folder
 from keyhole.lab.figures.groups import grouped, table_of
-from keyhole.lab.inputs import data_folder
 from keyhole.lab.kinds import KINDS
 from keyhole.lab.results import Curve
 from keyhole.lab.run import reproduce

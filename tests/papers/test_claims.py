@@ -12,10 +12,10 @@ import pytest
 
 from keyhole.base.files import plain
 from keyhole.data.bandit.campaign import BANK_RATES, HOTEL_RATES
+from keyhole.experiment.inputs import DataMissing
 from keyhole.lab.claims import judge
-from keyhole.lab.inputs import DataMissing
 from keyhole.lab.kinds.ad_data import load_classes
-from keyhole.lab.kinds.lists import ListSpec
+from keyhole.lab.kinds.experiments import ListsSpec
 from keyhole.lab.kinds.risks import best_of, build_risk, setting_at
 from keyhole.lab.results import Curve
 from keyhole.lab.run import Reproduction, _lines, reproduce
@@ -159,7 +159,7 @@ def chance_in_place_of(spec: Any, study: Study, played: dict[str, Curve]) -> Cur
             best = best_of(built, setting)
             risks.append(best.risk(np.zeros(len(setting.truth)))[0] - best.value)
         return Curve("", np.array(spec.points), np.tile(risks, (spec.runs, 1)))
-    chance = "random-lists" if isinstance(spec, ListSpec) else "random"
+    chance = "random-lists" if isinstance(spec, ListsSpec) else "random"
     nobody: dict[str, Any] = {"ranker": chance, "ranker_options": {}}
     own = replace(spec, **nobody) if not hasattr(spec, "game") else replace(
         spec, game=replace(spec.game, **nobody)

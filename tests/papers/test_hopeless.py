@@ -10,7 +10,7 @@ from keyhole import Hopeless
 from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.lab.bound_lines import LINES
 from keyhole.lab.claims import judge
-from keyhole.lab.kinds.sides import SidesSpec, build_sides, hopeless_constant, play_sides
+from keyhole.lab.kinds.sides import SidesSpec, hopeless_constant, play_sides
 from keyhole.lab.results import Curve
 from keyhole.lab.study import find_study
 from keyhole.measures import measure
@@ -118,7 +118,7 @@ def test_a_ranker_that_knew_its_side_would_make_the_claim_fail():
     assert judge(claim, {"cheating": cheating}, {"line": line}, {}).holds is False
     assert spec.work == 2 * spec.game.rounds
     with pytest.raises(InvalidInput, match="the best one tells the sides apart"):
-        build_sides(SidesSpec.of({"ranker": "fixed", "pair": "worst-three"}, "here"))
+        SidesSpec.of({"ranker": "fixed", "pair": "worst-three"}, "here").build()
     with pytest.raises(UnknownName, match="A field of here must be one of"):
         SidesSpec.of({"world": "flips"}, "here")
 
@@ -133,7 +133,7 @@ def test_a_curve_is_the_mean_over_both_sides():
         "runs": 8,
     }
     ranking = {"ranker_options": {"ranking": [0, 1, 2]}}
-    curve = play_sides("x", build_sides(SidesSpec.of({**fields, **ranking}, "here")), None)
+    curve = play_sides("x", SidesSpec.of({**fields, **ranking}, "here").build(), None)
     expected = hopeless_constant("NDCG", pair="worst-three", items=3, top=1)
     found = curve.at()
     assert abs(found.mean - float(expected)) < 5 * found.error + 1e-4  # 5 errors, hindsight

@@ -9,10 +9,10 @@ from typer.testing import CliRunner
 
 from keyhole.base.errors import KeyholeError
 from keyhole.cli.app import app
+from keyhole.experiment.inputs import data_folder
 from keyhole.lab.claims import judge
-from keyhole.lab.inputs import data_folder
 from keyhole.lab.kinds import KINDS
-from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists
+from keyhole.lab.kinds.experiments import ListsSpec, play_lists
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study, on_files, read_study
 
@@ -20,7 +20,7 @@ from keyhole.lab.study import find_study, on_files, read_study
 def test_what_is_said_of_perceptrons_is_not_true_of_listnet():
     study = find_study("thesis-fig2.1", quick=True)
     slow = next(curve for curve in study.curves if curve.label.startswith("ListNet"))
-    curves = {slow.label: play_lists(slow.label, build_lists(slow.spec))}  # type: ignore[arg-type]
+    curves = {slow.label: play_lists(slow.label, slow.spec.build())}  # type: ignore[attr-defined]
     claims = [claim for claim in study.claims if claim["kind"] in ("settles", "band")]
     assert len(claims) == 4
     for claim in claims:
@@ -29,7 +29,9 @@ def test_what_is_said_of_perceptrons_is_not_true_of_listnet():
 
 def test_a_run_does_not_depend_on_how_many_there_are():
     one, two = (
-        play_lists("x", build_lists(ListSpec(ranker="listnet", rounds=500, runs=runs)))
+        play_lists(
+            "x", ListsSpec.of({"ranker": "listnet", "rounds": 500, "runs": runs}, "").build()
+        )
         for runs in (1, 2)
     )
     assert np.array_equal(one.values[0], two.values[0])
@@ -38,7 +40,7 @@ def test_a_run_does_not_depend_on_how_many_there_are():
 
 def test_greedy_lists_are_not_those_shown():
     shown, greedy = (
-        play_lists("x", build_lists(ListSpec(rounds=2000, greedy=greedy)))
+        play_lists("x", ListsSpec.of({"rounds": 2000, "greedy": greedy}, "").build())
         for greedy in (False, True)
     )
     assert greedy.at().mean > shown.at().mean + 0.005
@@ -216,5 +218,5 @@ def test_mq2008_is_played_where_it_is(study, tmp_path):
 )
 def test_bad_fields_are_one_sentence(fields, sentence):
     with pytest.raises(KeyholeError) as caught:
-        build_lists(ListSpec.of(fields, "here"))
+        ListsSpec.of(fields, "here").build()
     assert sentence in str(caught.value)

@@ -7,9 +7,10 @@ import pytest
 
 from keyhole.base.errors import KeyholeError
 from keyhole.bounds import iw_onlinerank, precision
+from keyhole.experiment.description import BuiltExperiment
 from keyhole.lab.bound_lines import LINES
 from keyhole.lab.claims import judge
-from keyhole.lab.kinds.horizons import HorizonsSpec, build_horizons, play_horizons
+from keyhole.lab.kinds.horizons import HorizonsSpec, play_horizons
 from keyhole.lab.results import Curve
 from keyhole.lab.study import find_study
 from keyhole.worlds import NearTies
@@ -41,8 +42,6 @@ def test_gaps_shrink_with_the_horizon_and_are_at_most_1():
 
 def test_each_point_is_a_game_of_its_own(monkeypatch):
     """Whose ranker is told its horizon, or not."""
-    from keyhole.lab.kinds import horizons
-
     played = []
 
     class Trace:
@@ -53,10 +52,10 @@ def test_each_point_is_a_game_of_its_own(monkeypatch):
         played.append((game.ranker.settings["horizon"], game.world.params.chances[-2:].tolist()))
         return Trace
 
-    monkeypatch.setattr(horizons, "play_game", remember)
+    monkeypatch.setattr(BuiltExperiment, "play", remember)
     for knows, expected in ((True, [100, 1000]), (False, [None, None])):
         played.clear()
-        built = build_horizons(HorizonsSpec.of({**FIELDS, "knows_horizon": knows}, "here"))
+        built = HorizonsSpec.of({**FIELDS, "knows_horizon": knows}, "here").build()
         curve = play_horizons("both", built, None)
         assert [horizon for horizon, _ in played] == expected
         assert played[1][1] == pytest.approx([0.6, 1.0])

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import UnknownName
+from keyhole.experiment.description import Experiment
 from keyhole.lab.claims import judge
 from keyhole.lab.figures.groups import table_of
-from keyhole.lab.kinds.lists import ListSpec, build_lists, play_lists, play_lists_to_the_end
+from keyhole.lab.kinds.experiments import ListsSpec, play_lists, play_lists_to_the_end
 from keyhole.lab.results import Curve
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study, read_study
@@ -68,12 +69,12 @@ def test_it_is_played_drawn_and_judged_and_says_what_data_is_missing(tmp_path, m
 
 def test_lists_are_measured_from_a_round_on(tmp_path):
     path = write_letor(tmp_path / "train.txt", 1)
-    spec = ListSpec(ranker="random-lists", world=[str(path)], rounds=100, runs=2)
-    whole = play_lists("x", build_lists(spec))
-    assert play_lists_to_the_end("x", build_lists(spec)).values.tolist() == pytest.approx(
+    spec = ListsSpec(Experiment(ranker="random-lists", world=[str(path)], rounds=100, runs=2))
+    whole = play_lists("x", spec.build())
+    assert play_lists_to_the_end("x", spec.build()).values.tolist() == pytest.approx(
         whole.values[:, -1:], abs=1e-12
     )
-    late = play_lists_to_the_end("x", build_lists(replace(spec, since=60)))
+    late = play_lists_to_the_end("x", replace(spec, since=60).build())
     assert late.x.tolist() == [100]
     totals = whole.totals[:, whole.index(100)] - whole.totals[:, whole.index(60)]
     assert late.values[:, 0] == pytest.approx(totals / 40)

@@ -8,7 +8,7 @@ import pytest
 
 from keyhole import Hopeless
 from keyhole.bounds import choices
-from keyhole.lab.inputs import data_folder
+from keyhole.experiment.inputs import data_folder
 from keyhole.lab.kinds.ad_data import load_classes
 from keyhole.lab.study import find_study, papers_folder
 from keyhole.monitoring import Game, classify

@@ -29,7 +29,7 @@ from keyhole.data.bandit.files import log_of_sheet
 from keyhole.data.bandit.formats import is_open_bandit
 from keyhole.data.bandit.log import check_rewards_differ
 from keyhole.data.bandit.tables import open_csv, read_sheet
-from keyhole.lab.inputs import data_folder
+from keyhole.experiment.inputs import data_folder
 
 COLUMNS = ("contexts", "actions", "rewards", "propensities", "positions")
 HEADER = "action,position,propensity,reward,x_age,x_new"

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from keyhole.batch import BatchRanker
-from keyhole.lab.inputs import data_folder
+from keyhole.experiment.inputs import data_folder
 
 FILE = importlib.util.spec_from_file_location(
     "bench_mq2008", Path(__file__).parents[2] / "bench" / "mq2008.py"

@@ -8,7 +8,7 @@ import pytest
 
 from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.data import BanditLog, read_bandit
-from keyhole.lab.inputs import data_folder
+from keyhole.experiment.inputs import data_folder
 from keyhole.offline import (
     BOUNDS,
     ESTIMATORS,

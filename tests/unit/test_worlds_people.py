@@ -6,7 +6,7 @@ import pytest
 from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.base.files import write_arrays
 from keyhole.data import people_in_order, read_ratings
-from keyhole.lab.kinds.games import GameSpec, build_world
+from keyhole.experiment.worlds import make_world
 from keyhole.worlds import Ratings, Recorded, Shuffled
 
 
@@ -31,7 +31,7 @@ TABLE = np.array([[5.0, 1, 3], [4, 2, 0], [1, 4, 1]])
     ],
 )
 def test_people_come_in_the_order_that_is_asked_for(ratings, order, kind, rows):
-    world, _ = build_world(GameSpec(world=str(ratings), world_options={"order": order}))
+    world, _, _ = make_world(str(ratings), None, {"order": order})
     assert type(world) is kind
     assert world.params.table.tolist() == TABLE[rows].tolist()
     assert world.item_names == ("tea", "coffee", "milk")
@@ -39,7 +39,7 @@ def test_people_come_in_the_order_that_is_asked_for(ratings, order, kind, rows):
 
 def test_an_order_that_there_is_not_is_named(ratings):
     with pytest.raises(UnknownName, match="Did you mean 'drift'"):
-        build_world(GameSpec(world=str(ratings), world_options={"order": "drifts"}))
+        make_world(str(ratings), None, {"order": "drifts"})
     with pytest.raises(UnknownName, match="drawn, drift, file"):
         people_in_order(TABLE, "none")
 

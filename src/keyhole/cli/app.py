@@ -13,9 +13,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import keyhole
-from keyhole.base.errors import InvalidInput, LibraryMissing
+from keyhole.base.errors import InvalidInput
 from keyhole.base.lazy import named
-from keyhole.cli.exit_codes import MEANINGS, ExitCode, one_sentence
+from keyhole.cli.exit_codes import MEANINGS, ExitCode, needing, one_sentence
 from keyhole.cli.terminal import say
 
 _UsageError: Any = typer.BadParameter.__base__
@@ -124,12 +124,8 @@ class _Imported(Mapping[str, Any]):
 
 def _command(name: str, where: str) -> Any:
     """Return a command, or raise where a library that it is made of is missing."""
-    try:
+    with needing(f"keyhole {name}", "all"):
         found = named(where)
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("keyhole"):
-            raise
-        raise LibraryMissing(f"keyhole {name} needs {error.name}", "all") from None
     if not isinstance(found, typer.Typer):
         own = typer.Typer(add_completion=False, rich_markup_mode="markdown")
         own.command(name=name)(found)

@@ -1,16 +1,16 @@
 """The command that compares rankers on the same users."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from keyhole.base.errors import InvalidInput, check_number, shown
+from keyhole.base.described import described
+from keyhole.base.errors import InvalidInput, shown
 from keyhole.base.files import write_atomically
-from keyhole.cli import csv_options
-from keyhole.cli.csv_options import Grades, Ids, Missing, Threshold
-from keyhole.cli.exit_codes import one_sentence
-from keyhole.cli.learn import Groups, KeepEmpty, LabelNoise, PermuteAt, Raw, Shuffle, round_of
+from keyhole.cli.csv_options import Ratings, Reading
+from keyhole.cli.description_options import but, command
 from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
     Json,
@@ -24,65 +24,48 @@ from keyhole.cli.terminal import (
     show_table,
     to_json,
 )
-from keyhole.lab.compare import (
-    Comparison,
-    Contest,
-    as_record,
-    contest_of_games,
-    contest_of_lists,
-    play_contest,
-)
+from keyhole.experiment.description import Experiment
+from keyhole.lab.compare import Comparison, contest
 from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.figures.comparison import save_comparison
 from keyhole.lab.figures.styles import reveal_name, source_name
-from keyhole.lab.kinds.games import GameSpec, has_lists_that_change
-from keyhole.lab.kinds.lists import ListSpec
 from keyhole.lab.results import curves_csv
 from keyhole.rankers import RANKERS
-from keyhole.worlds import WORLDS
 
 
+@command()
 def compare_command(
+    *,
     files: Annotated[
         list[Path] | None,
         typer.Argument(help="LETOR or SVMLight files of query-document lists.", metavar="[FILE…]"),
     ] = None,
     world: Annotated[
         str | None,
-        typer.Option(
-            help="Without FILEs: a world of 'keyhole list', or a .csv file of people by items. "
-            "Default: flips."
-        ),
+        "Without FILEs: a world of 'keyhole list', or a .csv file of people by items. "
+        "Default: flips.",
     ] = None,
     rankers: Annotated[
-        str | None,
-        typer.Option(
-            help="Which to compare, such as keystone,rtopk,random. Default: all that fit."
-        ),
+        str | None, "Which to compare, such as keystone,rtopk,random. Default: all that fit."
     ] = None,
     against: Annotated[
-        list[str] | None,
-        typer.Option(help="Also play this ranker, with all the feedback it needs; not judged."),
+        list[str] | None, "Also play this ranker, with all the feedback it needs; not judged."
     ] = None,
-    items: Annotated[int | None, typer.Option(help="Length of a fixed list.")] = None,
-    top: Annotated[int, typer.Option(help="Positions revealed each round, to everybody.")] = 1,
     measure: Annotated[
-        str | None,
-        typer.Option(help="How rankings are judged. Default: DCG; NDCG@10 for FILEs."),
+        str | None, "How rankings are judged. Default: DCG; NDCG@10 for FILEs."
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds of a run.")] = 10_000,
-    runs: Annotated[int, typer.Option(help="Runs, each with other users.")] = 20,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
-    threshold: Threshold = None,
-    grades: Grades = None,
-    missing: Missing = None,
-    ids: Ids = None,
-    groups: Groups = None,
-    raw: Raw = False,
-    keep_empty: KeepEmpty = False,
-    shuffle: Shuffle = False,
-    label_noise: LabelNoise = 0.0,
-    permute_at: PermuteAt = None,
+    experiment: Annotated[
+        Experiment,
+        but(
+            top=described(1, "Positions revealed each round, to everybody.", type=int),
+            runs=described(20, "Runs, each with other users."),
+            reveal=None,
+            same_users=None,
+            comparator=None,
+        ),
+    ],
+    ratings: Ratings,
+    reading: Reading,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -93,8 +76,7 @@ def compare_command(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for compare.png, compare.svg, curves.csv, results.json."),
+        Path | None, "Folder for compare.png, compare.svg, curves.csv, results.json."
     ] = None,
     settings_file: SettingsFile = None,
     as_json: Json = False,
@@ -115,51 +97,40 @@ def compare_command(
 
         keyhole compare train.txt --shuffle --rounds 20000 --against listnet
     """
-    with one_sentence(options=csv_options.OPTIONS):
-        owners = ("world", "measure", *RANKERS)
-        options = parse_options(settings or [], owners)
-        of_world, of_measure = options.pop("world"), options.pop("measure")
-        of_world |= csv_options.given(threshold=threshold, grades=grades, missing=missing, ids=ids)
-        names, beside = _names(rankers), against or []
-        if files or _is_of_lists(world):
-            spec = ListSpec(
-                world=[str(path) for path in files] if files else str(world),
-                measure=measure or "NDCG@10", rounds=rounds, top=top, runs=runs, seed=seed,
-                noise=check_number(label_noise, "--label-noise", at_least=0.0, at_most=1.0),
-                world_options={
-                    **of_world,
-                    **_shown(files, groups, raw, keep_empty, shuffle, permute_at, rounds, seed),
-                },
-            )  # fmt: skip
-            if world is not None and files:
-                raise InvalidInput(f"--world must not be given with FILEs, got {shown(world)}.")
-            if items is not None or of_measure:
-                raise InvalidInput("--items and measure.NAME are for fixed lists alone.")
-            contest = contest_of_lists(spec, names, beside, options)
-        else:
-            if any((groups, raw, keep_empty, shuffle, label_noise, permute_at is not None)):
-                raise InvalidInput(
-                    "--groups, --raw, --keep-empty, --shuffle, --label-noise and --permute-at are "
-                    "for query-document lists alone."
-                )
-            game = GameSpec(
-                world=world or "flips", measure=measure or "DCG", items=items, rounds=rounds,
-                top=top, runs=runs, seed=seed, world_options=of_world, measure_options=of_measure,
-            )  # fmt: skip
-            contest = contest_of_games(game, names, beside, options)
-        if out is not None:
-            check_figures()
-        with output_folder(out) as folder:
-            comparison = _play(contest, quiet=as_json)
-            record = as_record(comparison)
-            if folder is not None:
-                _write(comparison, record, folder)
-            if as_json:
-                print_json(record)
-                return
-            _print(comparison, record)
-            if folder is not None:
-                say(f"Figure and results are in {folder}.")
+    options = parse_options(settings or [], ("world", "measure", *RANKERS))
+    of_world, of_measure = options.pop("world") | ratings.given, options.pop("measure")
+    names = _names(rankers)
+    if files and world is not None:
+        raise InvalidInput(f"--world must not be given with FILEs, got {shown(world)}.")
+    shown_how = reading.world_options(experiment.rounds, experiment.seed)
+    if shown_how and not files:
+        raise InvalidInput(
+            "--groups, --raw, --keep-empty, --shuffle and --permute-at are for query-document "
+            "lists alone, and need the FILEs that they are about."
+        )
+    changes: dict[str, Any] = {
+        "world": [str(path) for path in files] if files else world or "flips",
+        "measure": measure,  # None: what is usual for the kind of list
+        "world_options": of_world | shown_how,
+        "measure_options": of_measure,
+    }
+    asked = replace(experiment, **changes)
+    taking_part = contest(asked, names, against or [], options)
+    if out is not None:
+        check_figures()
+    with output_folder(out) as folder:
+        total = asked.work * len(taking_part.contenders)
+        with progress_bar("comparing", total, quiet=as_json) as advance:
+            comparison = taking_part.play(lambda _: advance)
+        record = comparison.as_dict()
+        if folder is not None:
+            _write(comparison, record, folder)
+        if as_json:
+            print_json(record)
+            return
+        _print(comparison, record)
+        if folder is not None:
+            say(f"Figure and results are in {folder}.")
 
 
 def _names(rankers: str | None) -> list[str] | None:
@@ -176,49 +147,11 @@ def _names(rankers: str | None) -> list[str] | None:
     return names
 
 
-def _is_of_lists(world: str | None) -> bool:
-    return world is not None and world in WORLDS and has_lists_that_change(WORLDS[world])
-
-
-def _shown(
-    files: list[Path] | None,
-    groups: list[Path] | None,
-    raw: bool,
-    keep_empty: bool,
-    shuffle: bool,
-    permute_at: float | None,
-    rounds: int,
-    seed: int,
-) -> dict[str, Any]:
-    """Return how the lists of files are read and shown, where that is not as always."""
-    given: dict[str, Any] = {
-        "groups": [str(path) for path in groups or []], "raw": raw, "keep_empty": keep_empty
-    }  # fmt: skip
-    if shuffle:
-        given["document_seed"] = seed
-    if permute_at is not None:
-        given["permute_at"] = round_of(permute_at, rounds)
-    chosen = {name: value for name, value in given.items() if value or name == "document_seed"}
-    if chosen and not files:
-        raise InvalidInput(
-            "--groups, --raw, --keep-empty, --shuffle and --permute-at need the FILEs that they "
-            "are about."
-        )
-    return chosen
-
-
-def _play(contest: Contest, quiet: bool) -> Comparison:
-    """Play with one progress bar for all."""
-    total = contest.spec.work * len(contest.contenders)
-    with progress_bar("comparing", total, quiet=quiet) as advance:
-        return play_contest(contest, lambda _name: advance)
-
-
 def _write(comparison: Comparison, record: Any, folder: Path) -> None:
-    contest, curves = comparison.contest, comparison.curves
-    label = contest.measure.label
-    what = "lists" if contest.world.n_features else f"{contest.world.n_items} items"
-    title = f"{label}, {what}, {_where(contest)}, {reveal_name(record['sees'])}"
+    played, curves = comparison.contest.built, comparison.curves
+    label = played.measure.label
+    what = "lists" if played.world.n_features else f"{played.world.n_items} items"
+    title = f"{label}, {what}, {_where(played.experiment.world)}, {reveal_name(record['sees'])}"
     write_atomically(folder / "results.json", to_json(record).encode())
     write_atomically(folder / "curves.csv", curves_csv(curves, comparison.axes))
     save_comparison(
@@ -226,16 +159,15 @@ def _write(comparison: Comparison, record: Any, folder: Path) -> None:
     )  # fmt: skip
 
 
-def _where(contest: Contest) -> str:
-    """Return a short name of the world."""
-    world = contest.spec.world
+def _where(world: str | list[str]) -> str:
+    """Return a short name of a world."""
     names = [source_name(name) for name in (world if isinstance(world, list) else [world])]
     return ", ".join(names[:2]) + (", …" if len(names) > 2 else "")
 
 
 def _print(comparison: Comparison, record: Any) -> None:
     what = "regret" if comparison.knows_regret else "score"
-    lower = lower_is_better(what == "score" and comparison.contest.measure.is_loss)
+    lower = lower_is_better(what == "score" and comparison.contest.built.measure.is_loss)
     rows = []
     for row in record["rankers"]:
         low, high = row["worse_by_interval"] or (None, None)

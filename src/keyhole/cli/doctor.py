@@ -14,13 +14,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from keyhole.base.threads import n_cores
 from keyhole.base.version import __version__
-from keyhole.cli.exit_codes import ExitCode, one_sentence
+from keyhole.cli.description_options import command
+from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.terminal import ERR, Json, print_json, say
-from keyhole.lab.inputs import data_folder
+from keyhole.experiment.inputs import data_folder
 
 _CORE = ("numpy", "numba", "llvmlite")
 _NOT_FOR_USERS = ("all", "dev")
@@ -33,7 +32,10 @@ KNOWN_REGRET = 0.07115620094888846
 _TOLERANCE = 1e-6
 
 
-def doctor_command(as_json: Json = False) -> None:
+@command()
+def doctor_command(
+    as_json: Json = False,
+) -> None:
     """Say what is installed here, and whether it learns what it should.
 
     Versions, extras that are missing and how to have them, cores, the folders for compiled code
@@ -42,22 +44,21 @@ def doctor_command(as_json: Json = False) -> None:
 
         keyhole doctor
     """
-    with one_sentence():
-        report = {
-            "versions": _versions(),
-            "extras": _extras(),
-            "cores": _cores(),
-            "cache": _cache(),
-            "data": _data(),
-            "self_test": _self_test(),
-        }
-        if as_json:
-            print_json(report)
-        else:
-            _print(report)
+    report = {
+        "versions": _versions(),
+        "extras": _extras(),
+        "cores": _cores(),
+        "cache": _cache(),
+        "data": _data(),
+        "self_test": _self_test(),
+    }
+    if as_json:
+        print_json(report)
+    else:
+        _print(report)
     if not report["self_test"]["passed"]:
         say(f"The self-test failed: {report['self_test']['why']}.", console=ERR)
-        raise typer.Exit(ExitCode.NO)
+        raise SystemExit(ExitCode.NO)
 
 
 def _version_of(package: str) -> str | None:

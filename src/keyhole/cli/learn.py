@@ -1,13 +1,16 @@
 """The command that learns from query-document lists."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from keyhole.base.errors import InvalidInput, check_integer, check_number, check_seed
+from keyhole.base.described import described
+from keyhole.base.errors import InvalidInput, check_integer, check_seed
 from keyhole.base.files import check_file
-from keyhole.cli.exit_codes import one_sentence
+from keyhole.cli.csv_options import Reading
+from keyhole.cli.description_options import but, command
 from keyhole.cli.learn_report import Learnt, print_results, record_of, say_where, write_results
 from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
@@ -20,61 +23,15 @@ from keyhole.cli.terminal import (
 )
 from keyhole.contracts import Measure
 from keyhole.contracts.registry import options_of
-from keyhole.data import QuerySet, letor_columns, read_letor
-from keyhole.game import LetorStream, play
+from keyhole.data import letor_columns
+from keyhole.experiment.description import Experiment
+from keyhole.experiment.fitting import check_kind
+from keyhole.experiment.worlds import how_to_read, read_lists
 from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.heldout import held_out_scores, read_held_out
-from keyhole.lab.kinds.lists import (
-    feedback_of,
-    how_to_read,
-    make_ranker,
-    ranker_of_lists,
-)
 from keyhole.measures import measure as named_measure
+from keyhole.rankers import RANKERS
 from keyhole.rankers.lists.models import model_arrays, save_model
-from keyhole.reveals import Top, least_reveal
-from keyhole.worlds.queries import Queries
-
-Files = Annotated[
-    list[Path], typer.Argument(help="LETOR or SVMLight files, also .gz/.bz2/.xz.", metavar="FILE…")
-]
-Groups = Annotated[
-    list[Path] | None,
-    typer.Option("--groups", help="Group file of each FILE that has no qid: (list lengths)."),
-]
-Raw = Annotated[
-    bool, typer.Option("--raw", help="Features as they are; default: min-max within each query.")
-]
-
-
-KeepEmpty = Annotated[
-    bool, typer.Option("--keep-empty", help="Keep queries without a relevant document.")
-]
-Shuffle = Annotated[
-    bool,
-    typer.Option(
-        "--shuffle",
-        help="Shuffle the documents of each list: ties go to the first, and files may be sorted "
-        "by label.",
-    ),
-]
-LabelNoise = Annotated[
-    float,
-    typer.Option(help="Share of the labels revealed that are a grade at random; scores are true."),
-]
-PermuteAt = Annotated[
-    float | None,
-    typer.Option(
-        help="After this share of the rounds, such as 0.5, the documents of each list have each "
-        "other's labels."
-    ),
-]
-
-
-def round_of(share: float, rounds: int) -> int:
-    """Return the round that a share of all rounds ends with, or raise."""
-    check_integer(rounds, "rounds", at_least=1)
-    return round(check_number(share, "--permute-at", above=0.0, at_most=1.0) * rounds)
 
 
 def _ranker_options(ranker: str, surrogate: str | None, settings: list[str]) -> dict[str, Any]:
@@ -84,7 +41,10 @@ def _ranker_options(ranker: str, surrogate: str | None, settings: list[str]) -> 
     if surrogate is not None:
         options["surrogate"] = surrogate
     if of_surrogate:
-        name = options.get("surrogate", options_of(ranker_of_lists(ranker)).get("surrogate"))
+        name = options.get(
+            "surrogate",
+            options_of(check_kind(ranker, RANKERS.find(ranker), queries=True)).get("surrogate"),
+        )
         options["surrogate"] = {"name": name, **of_surrogate}
     return options
 
@@ -96,26 +56,21 @@ def _contenders(ranker: str | None, *, papers: bool) -> list[str]:
     return ["contextual-rtopk"] if papers else ["recall", "contextual-rtopk"]
 
 
+@command()
 def learn_command(
-    files: Files,
+    *,
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="LETOR or SVMLight files, also .gz/.bz2/.xz.", metavar="FILE…"),
+    ],
     ranker: Annotated[
         str | None,
-        typer.Option(
-            help="A name of 'keyhole list', or file.py:Class or module:Class for one of your own. "
-            "Default: recall, with the papers' contextual-rtopk beside it; that one alone where a "
-            "--surrogate or a --model is asked for, which recall has not."
-        ),
+        "A name of 'keyhole list', or file.py:Class or module:Class for one of your own. Default: "
+        "recall, with the papers' contextual-rtopk beside it; that one alone where a --surrogate "
+        "or a --model is asked for, which recall has not.",
     ] = None,
     surrogate: Annotated[
-        str | None,
-        typer.Option(help="What contextual-rtopk or listnet descends: kl, squared, ranksvm, …"),
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            help="Documents revealed per list, all of which contextual-rtopk then learns from. "
-            "Default: the fewest that do. The other rankers see all or none."
-        ),
+        str | None, "What contextual-rtopk or listnet descends: kl, squared, ranksvm, …"
     ] = None,
     measures: Annotated[
         list[str] | None,
@@ -125,36 +80,38 @@ def learn_command(
             "lists held out are judged by all, those learnt from by the first.",
         ),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="Lists to show.")] = None,
-    passes: Annotated[int | None, typer.Option(help="Passes over all queries, instead.")] = None,
-    runs: Annotated[
-        int, typer.Option(help="Runs, each with lists in another order; the mean is reported.")
-    ] = 1,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    rounds: Annotated[int | None, "Lists to show."] = None,
+    passes: Annotated[int | None, "Passes over all queries, instead."] = None,
+    experiment: Annotated[
+        Experiment,
+        but(
+            top=described(
+                None,
+                "Documents revealed per list, all of which contextual-rtopk then learns from. "
+                "Default: the fewest that do. The other rankers see all or none.",
+            ),
+            runs=described(1, "Runs, each with lists in another order; the mean is reported."),
+            world=None,
+            measure=None,
+            items=None,
+            reveal=None,
+            same_users=None,
+            comparator=None,
+        ),
+    ],
     test: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Lists held out: judge what was learnt on this file, of which nothing is learnt; "
-            "repeatable."
-        ),
+        "Lists held out: judge what was learnt on this file, of which nothing is learnt; "
+        "repeatable.",
     ] = None,
-    groups: Groups = None,
     test_groups: Annotated[
-        list[Path] | None,
-        typer.Option(help="Group file of each --test that has no qid: (list lengths)."),
+        list[Path] | None, "Group file of each --test that has no qid: (list lengths)."
     ] = None,
-    raw: Raw = False,
-    keep_empty: KeepEmpty = False,
-    shuffle: Shuffle = False,
-    label_noise: LabelNoise = 0.0,
-    permute_at: PermuteAt = None,
+    reading: Reading,
     stream: Annotated[
         bool,
-        typer.Option(
-            "--stream",
-            help="For files larger than memory: read, learn and drop a chunk of queries at a "
-            "time. Lists are then shuffled within a chunk only.",
-        ),
+        "For files larger than memory: read, learn and drop a chunk of queries at a time. Lists "
+        "are then shuffled within a chunk only.",
     ] = False,
     settings: Annotated[
         list[str] | None,
@@ -165,12 +122,9 @@ def learn_command(
             "surrogate.max_grade=4.",
         ),
     ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="Save the scorer here, for keyhole rank.")
-    ] = None,
+    model: Annotated[Path | None, "Save the scorer here, for keyhole rank."] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for learn.png, learn.svg, curves.csv, results.json."),
+        Path | None, "Folder for learn.png, learn.svg, curves.csv, results.json."
     ] = None,
     settings_file: SettingsFile = None,
     as_json: Json = False,
@@ -192,63 +146,62 @@ def learn_command(
 
         keyhole rank m.npz test.txt
     """
-    with one_sentence():
-        ranker, *beside = _contenders(ranker, papers=surrogate is not None or model is not None)
-        options = _ranker_options(ranker, surrogate, settings or [])
-        _check_numbers(rounds=rounds, passes=passes, top=top, runs=runs)
-        check_seed(seed)
-        check_number(label_noise, "--label-noise", at_least=0.0, at_most=1.0)
-        if runs > 1 and model is not None:
-            raise InvalidInput(f"--runs must be 1 where a --model is saved, got {runs}.")
-        if stream and (shuffle or permute_at is not None):
-            raise InvalidInput("--shuffle and --permute-at need lists in memory, without --stream.")
-        judges = _judges(measures or ["NDCG@10"], test, test_groups)
-        if out is not None:
-            check_figures()
-        with output_folder(None if model is None else model.parent), output_folder(out) as folder:
-            if model is not None:
-                check_file(model, "--model")
-            how = how_to_read(groups, raw=raw, keep_empty=keep_empty)
-            queries = LetorStream(files, **how) if stream else read_letor(files, **how)
-            how = how_to_read(test_groups, raw=raw, keep_empty=keep_empty)
-            held_out = read_held_out(test, files, queries.n_features, how) if test else None
-            if passes is not None:
-                rounds = queries.n_queries * passes
-            rounds = 100_000 if rounds is None else rounds
-            change = None if permute_at is None else round_of(permute_at, rounds)
-            document_seed = seed if shuffle else None
-            world = _world(queries, document_seed, change)
-            chosen = make_ranker(ranker, world, options, top=top, seed=seed)
-            if model is not None:
-                model_arrays(chosen, chosen.state._asdict())  # what cannot be saved is not learnt
-            contenders = {name: make_ranker(name, world, {}, top=top, seed=seed) for name in beside}
-            learnt = []
-            for name, contender in {ranker: chosen, **contenders}.items():
-                shown_to = least_reveal(contender.depth, world.n_items) if top is None else Top(top)
-                with progress_bar(name, rounds * runs, quiet=as_json) as advance:
-                    trace = play(
-                        contender, world, measure=judges[0],
-                        reveal=feedback_of(shown_to, label_noise, world),
-                        rounds=rounds, seed=seed, runs=runs, progress=advance,
-                    )  # fmt: skip
-                scores = held_out_scores(contender, trace.states, held_out, judges, document_seed)
-                learnt.append(Learnt(name, options if name == ranker else {}, trace, scores))
-            if model is not None:
-                first_index = letor_columns(files)[0]
-                save_model(model, chosen, learnt[0].trace.states[0], not raw, first_index)
-            records = [record_of(each, queries, held_out, judges, seed, change) for each in learnt]
-            record = {
-                **records[0],
-                **({} if model is None else {"model": str(model)}),
-                "against": records[1:],
-            }
-            if folder is not None:
-                write_results(folder, learnt, record, judges[0], _title(judges[0], files))
-            if as_json:
-                print_json(record)
-            else:
-                print_results(records)
-                say_where(model, folder)
+    ranker, *beside = _contenders(ranker, papers=surrogate is not None or model is not None)
+    options = _ranker_options(ranker, surrogate, settings or [])
+    runs, seed = experiment.runs, check_seed(experiment.seed)
+    _check_numbers(rounds=rounds, passes=passes, top=experiment.top, runs=runs)
+    if runs > 1 and model is not None:
+        raise InvalidInput(f"--runs must be 1 where a --model is saved, got {runs}.")
+    if stream and (reading.shuffle or reading.permute_at is not None):
+        raise InvalidInput("--shuffle and --permute-at need lists in memory, without --stream.")
+    names = measures or ["NDCG@10"]
+    judges = _judges(names, test, test_groups)
+    if out is not None:
+        check_figures()
+    with output_folder(None if model is None else model.parent), output_folder(out) as folder:
+        if model is not None:
+            check_file(model, "--model")
+        paths = [str(path) for path in files]
+        streamed = {"stream": True} if stream else {}
+        lists = read_lists(paths, reading.how | streamed)
+        how = how_to_read(test_groups, raw=reading.raw, keep_empty=reading.keep_empty)
+        held_out = read_held_out(test, files, lists.read.n_features, how) if test else None
+        if passes is not None:
+            rounds = lists.read.n_queries * passes
+        rounds = 100_000 if rounds is None else rounds
+        asked = replace(
+            experiment, ranker=ranker, world=paths, measure=names[0], rounds=rounds,
+            ranker_options=options, world_options=reading.world_options(rounds, seed) | streamed,
+        )  # fmt: skip
+        chosen = asked.build_on(lists.shown(asked.world_options), (), lists)
+        if model is not None:
+            what = chosen.ranker.state._asdict()
+            model_arrays(chosen.ranker, what)  # what cannot be saved is not learnt
+        learnt = []
+        for each in (chosen, *(chosen.beside(name, {}) for name in beside)):
+            with progress_bar(each.experiment.ranker, asked.work, quiet=as_json) as advance:
+                trace = each.play(advance)
+            order = asked.world_options.get("document_seed")
+            scores = held_out_scores(each.ranker, trace.states, held_out, judges, order)
+            learnt.append(Learnt(each.experiment, trace, scores))
+        if model is not None:
+            first_index = letor_columns(files)[0]
+            save_model(
+                model, chosen.ranker, learnt[0].trace.states[0], not reading.raw, first_index
+            )
+        records = [record_of(each, lists.read, held_out, judges) for each in learnt]
+        record = {
+            **records[0],
+            **({} if model is None else {"model": str(model)}),
+            "against": records[1:],
+        }
+        if folder is not None:
+            write_results(folder, learnt, record, judges[0], _title(judges[0], files))
+        if as_json:
+            print_json(record)
+        else:
+            print_results(records)
+            say_where(model, folder)
 
 
 def _check_numbers(**given: int | None) -> None:
@@ -258,18 +211,6 @@ def _check_numbers(**given: int | None) -> None:
     for name, number in given.items():
         if number is not None:
             check_integer(number, name, at_least=1)
-
-
-def _world(
-    queries: QuerySet | LetorStream, document_seed: int | None, change: int | None
-) -> LetorStream | Queries:
-    """Return the lists to learn from as they are shown."""
-    if isinstance(queries, LetorStream):
-        return queries
-    return Queries(
-        queries.features, queries.relevance, queries.starts,
-        document_seed=document_seed, permute_at=change,
-    )  # fmt: skip
 
 
 def _judges(

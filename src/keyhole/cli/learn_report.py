@@ -13,27 +13,29 @@ from keyhole.base.files import plain, write_atomically
 from keyhole.cli.terminal import escape, lower_is_better, say, show_table, to_json
 from keyhole.contracts import Measure
 from keyhole.data import QuerySet
+from keyhole.experiment.description import Experiment
 from keyhole.game import LetorStream, Trace
 from keyhole.game.trace import RunMean
 from keyhole.lab.figures.layout import save_figure
 from keyhole.lab.figures.panels import Panel
-from keyhole.lab.kinds.lists import list_axes
+from keyhole.lab.kinds.experiments import list_axes
 from keyhole.lab.results import Curve, curves_csv
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """A ranker that has learnt, the game it has learnt in, and its scores on lists held out."""
+    """An experiment, what was learnt in it, and its scores on lists held out."""
 
-    ranker: str
-    options: dict[str, Any]
+    experiment: Experiment
     trace: Trace
     test: dict[str, RunMean]
 
     @property
     def curve(self) -> Curve:
         """The running mean of the lists shown."""
-        return Curve(self.ranker, self.trace.rounds, self.trace.scores / self.trace.rounds)
+        return Curve(
+            self.experiment.ranker, self.trace.rounds, self.trace.scores / self.trace.rounds
+        )
 
 
 def record_of(
@@ -41,31 +43,29 @@ def record_of(
     queries: QuerySet | LetorStream,
     held_out: QuerySet | None,
     measures: Sequence[Measure],
-    seed: int,
-    change: int | None,
 ) -> Any:
-    """Return results as plain data; the round of ``change`` permuted the labels, if any did."""
-    trace = learnt.trace
+    """Return results as plain data."""
+    trace, asked = learnt.trace, learnt.experiment
     curve = zip(trace.rounds, trace.scores.mean(axis=0) / trace.rounds, strict=True)
     record = {
         "average_score": trace.average_score.mean,
         "average_score_error": trace.average_score.error,
         "average_greedy_score": trace.average_greedy_score.mean,
         "curve": [[int(t), float(score)] for t, score in curve],
-        "ranker": learnt.ranker,
+        "ranker": asked.ranker,
         "measure": str(measures[0]),
         "is_loss": measures[0].is_loss,
         "rounds": int(trace.rounds[-1]),
         "runs": trace.n_runs,
-        "seed": seed,
+        "seed": asked.seed,
         "queries": queries.n_queries,
         "documents": queries.n_documents,
         "features": queries.n_features,
         "dropped_queries": queries.n_dropped,
         "seconds": trace.seconds,
         "version": keyhole.__version__,
-        "options": learnt.options,
-        **_after(trace, change),
+        "options": asked.ranker_options,
+        **_after(trace, asked.world_options.get("permute_at")),
     }
     if held_out is not None:
         record |= {
@@ -99,7 +99,7 @@ def write_results(
     write_atomically(folder / "results.json", to_json(record).encode())
     write_atomically(folder / "curves.csv", curves_csv(curves, axes))
     notes = [
-        f"{each.ranker} on the lists held out: "
+        f"{each.experiment.ranker} on the lists held out: "
         + ", ".join(f"{name} {score.mean:.4f}" for name, score in each.test.items())
         for each in learnt
         if each.test

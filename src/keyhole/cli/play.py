@@ -8,9 +8,8 @@ import typer
 
 from keyhole.base.errors import InvalidInput
 from keyhole.base.files import write_atomically
-from keyhole.cli import csv_options
-from keyhole.cli.csv_options import Grades, Ids, Missing, Threshold
-from keyhole.cli.exit_codes import one_sentence
+from keyhole.cli.csv_options import Ratings
+from keyhole.cli.description_options import but, command
 from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
     Json,
@@ -25,66 +24,31 @@ from keyhole.cli.terminal import (
     show_table,
     to_json,
 )
+from keyhole.experiment.description import BuiltExperiment, Experiment
+from keyhole.experiment.worlds import check_fixed
 from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.figures.layout import save_figure
 from keyhole.lab.figures.panels import Panel
-from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game, summary
-from keyhole.lab.results import REGRET, Curve, curves_csv
+from keyhole.lab.results import REGRET, Curve, curves_csv, summary
 
 _NAMED = 6
 """Items of a ranking that are printed by name."""
 
 
+@command()
 def play_command(
+    *,
     ranker: Annotated[
         str | None,
-        typer.Option(
-            help="Algorithm to play: a name of 'keyhole list', or file.py:Class or module:Class "
-            "for one of your own. Measures and worlds of your own are named likewise. Default: "
-            "keystone, with the papers' rtopk beside it."
-        ),
+        "Algorithm to play: a name of 'keyhole list', or file.py:Class or module:Class for one of "
+        "your own. Measures and worlds of your own are named likewise. Default: keystone, with "
+        "the papers' rtopk beside it.",
     ] = None,
     subroutine: Annotated[
-        str | None,
-        typer.Option(
-            help="Full-information learner inside rtopk: ftpl (default), plackett-luce, …"
-        ),
+        str | None, "Full-information learner inside rtopk: ftpl (default), plackett-luce, …"
     ] = None,
-    items: Annotated[
-        int | None, typer.Option(help="Length of the list. Default: the world's own.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(help="Rounds to play.")] = 10_000,
-    top: Annotated[
-        int | None,
-        typer.Option(help="Positions revealed each round. Default: what the ranker needs."),
-    ] = None,
-    measure: Annotated[
-        str, typer.Option(help="How rankings are judged: DCG, NDCG@10, SumLoss, …")
-    ] = "DCG",
-    world: Annotated[
-        str,
-        typer.Option(
-            help="Where relevance comes from: a name of 'keyhole list', or a .csv file of people "
-            "by items whose header names the items."
-        ),
-    ] = "flips",
-    reveal: Annotated[
-        str | None,
-        typer.Option(help="What is shown: top, full, choice:single or choice:set. Default: top."),
-    ] = None,
-    runs: Annotated[int, typer.Option(help="Independent runs, played on all cores.")] = 1,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
-    same_users: Annotated[
-        bool, typer.Option("--same-users", help="All runs meet the same users.")
-    ] = False,
-    comparator: Annotated[
-        str,
-        typer.Option(help="Regret against the best ranking so far (prefix) or at the end (final)."),
-    ] = "prefix",
-    threshold: Threshold = None,
-    grades: Grades = None,
-    missing: Missing = None,
-    ids: Ids = None,
+    experiment: Annotated[Experiment, but(noise=None)],
+    ratings: Ratings,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -103,13 +67,9 @@ def play_command(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for regret.png, regret.svg, curves.csv, results.json."),
+        Path | None, "Folder for regret.png, regret.svg, curves.csv, results.json."
     ] = None,
-    log_log: Annotated[
-        bool,
-        typer.Option("--log-log", help="Draw the figure with both axes logarithmic: rates show."),
-    ] = False,
+    log_log: Annotated[bool, "Draw the figure with both axes logarithmic: rates show."] = False,
     settings_file: SettingsFile = None,
     as_json: Json = False,
 ) -> None:
@@ -128,66 +88,63 @@ def play_command(
 
         keyhole play --world ratings.csv --threshold 4 --top 1
     """
-    with one_sentence(options=csv_options.OPTIONS):
-        options = parse_options(settings or [])
-        options["world"] |= csv_options.given(
-            threshold=threshold, grades=grades, missing=missing, ids=ids
-        )
-        if subroutine is not None:
-            options["ranker"]["subroutine"] = subroutine
-        if ranker is None and subroutine is None and against is None:
-            against = ["rtopk"]
-        if ranker is None:
-            ranker = "keystone" if subroutine is None else "rtopk"
-        spec = GameSpec(
-            ranker=ranker, world=world, measure=measure, items=items, rounds=rounds, top=top,
-            reveal=reveal, runs=runs, seed=seed, same_users=same_users, comparator=comparator,
-            ranker_options=options["ranker"], world_options=options["world"],
-            measure_options=options["measure"],
-        )  # fmt: skip
-        if log_log and out is None:
-            raise InvalidInput("--log-log is about the figure, and needs the --out to draw it in.")
-        if out is not None:
-            check_figures()
-        with output_folder(out) as folder:
-            labels = (ranker, *(against or []))
-            games = [build(spec), *(_beside(spec, given) for given in labels[1:])]
-            results, curves = [], []
-            for label, game in zip(labels, games, strict=True):
-                with progress_bar(label, rounds * runs, quiet=as_json) as advance:
-                    trace = play_game(game, advance)
-                results.append(summary(game, trace))
-                curves.append(Curve.of(f"{label}, {game.reveal}", trace))
-            record = {**results[0], "against": results[1:]}
-            has_figure = any(result["average_regret"] is not None for result in results)
-            if folder is not None:
-                label = games[0].measure.label
-                title = f"{label}, {games[0].world.n_items} items, {short_name(Path(world).name)}"
-                write_atomically(folder / "results.json", to_json(record).encode())
-                write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
-                if has_figure:
-                    notes = [_learnt(*each) for each in zip(labels, results, strict=True)]
-                    panel = Panel("", curves, log_x=log_log, log_y=log_log)
-                    save_figure(folder, "regret", title, [panel], REGRET, label, notes)
-            if as_json:
-                print_json(record)
-                return
-            _print_results(labels, results)
-            if folder is not None:
-                what = "Figure and results" if has_figure else "Results"
-                say(f"{what} are in {folder}.")
+    options = parse_options(settings or [])
+    if subroutine is not None:
+        options["ranker"]["subroutine"] = subroutine
+    if ranker is None and subroutine is None and against is None:
+        against = ["rtopk"]
+    check_fixed(experiment.world)
+    experiment = replace(
+        experiment,
+        ranker=ranker or ("keystone" if subroutine is None else "rtopk"),
+        ranker_options=options["ranker"],
+        world_options=options["world"] | ratings.given,
+        measure_options=options["measure"],
+    )
+    if log_log and out is None:
+        raise InvalidInput("--log-log is about the figure, and needs the --out to draw it in.")
+    if out is not None:
+        check_figures()
+    with output_folder(out) as folder:
+        first = experiment.build()
+        labels = (experiment.ranker, *(against or ()))
+        games = [first, *(_beside(first, each) for each in labels[1:])]
+        results, curves = [], []
+        for label, game in zip(labels, games, strict=True):
+            with progress_bar(label, experiment.work, quiet=as_json) as advance:
+                trace = game.play(advance)
+            results.append(summary(game, trace))
+            curves.append(Curve.of(f"{label}, {game.reveal}", trace))
+        record = {**results[0], "against": results[1:]}
+        has_figure = any(result["average_regret"] is not None for result in results)
+        if folder is not None:
+            label = first.measure.label
+            where = short_name(Path(str(experiment.world)).name)
+            title = f"{label}, {first.world.n_items} items, {where}"
+            write_atomically(folder / "results.json", to_json(record).encode())
+            write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
+            if has_figure:
+                notes = [_learnt(*each) for each in zip(labels, results, strict=True)]
+                panel = Panel("", curves, log_x=log_log, log_y=log_log)
+                save_figure(folder, "regret", title, [panel], REGRET, label, notes)
+        if as_json:
+            print_json(record)
+            return
+        _print_results(labels, results)
+        if folder is not None:
+            what = "Figure and results" if has_figure else "Results"
+            say(f"{what} are in {folder}.")
 
 
-def _beside(spec: GameSpec, given: str) -> BuiltGame:
+def _beside(first: BuiltExperiment, given: str) -> BuiltExperiment:
     """Return the same game for another ranker, which sees as much, or more if it needs more."""
     words = given.split(" ")
-    first = next((place for place, word in enumerate(words) if "=" in word), len(words))
-    options = parse_options([f"ranker.{word}" for word in words[first:] if word])["ranker"]
-    name = " ".join(words[:first])
-    other = replace(spec, ranker=name, ranker_options=options, reveal=None)
-    game = build(other)
-    needs_more = spec.top is not None and game.ranker.depth > spec.top
-    return build(replace(other, top=None)) if needs_more else game
+    start = next((place for place, word in enumerate(words) if "=" in word), len(words))
+    options = parse_options([f"ranker.{word}" for word in words[start:] if word])["ranker"]
+    name, top = " ".join(words[:start]), first.experiment.top
+    game = first.beside(name, options, reveal=None)
+    needs_more = top is not None and game.ranker.depth > top
+    return first.beside(name, options, reveal=None, top=None) if needs_more else game
 
 
 def _learnt(label: str, result: dict[str, Any]) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray, InvalidInput, check_integer, check_number
 from keyhole.contracts import Measure, World
-from keyhole.lab.kinds.games import GameSpec, build_on, play_game, summary
+from keyhole.experiment.description import Experiment
+from keyhole.lab.results import summary
 from keyhole.measures import measure as named_measure
 from keyhole.worlds import Recorded
 
@@ -254,12 +255,11 @@ def judge(seen: Seen, measure: Measure, seed: int) -> dict[str, Any]:
     rounds = sorted(seen.scores)
     n_rounds = check_integer(len(rounds), "The number of rounds played", at_least=1)
     users = Recorded(np.array([seen.relevance[round] for round in rounds]))
-    game = build_on(
-        GameSpec(ranker="ftpl", reveal="full", measure=measure.label, rounds=n_rounds, seed=seed),
-        users,
-        [],
+    told = Experiment(
+        ranker="ftpl", reveal="full", measure=measure.label, rounds=n_rounds, seed=seed
     )
-    informed = summary(game, play_game(game))
+    game = told.build_on(users)
+    informed = summary(game, game.play())
     score = float(np.mean([seen.scores[round] for round in rounds]))
     best = informed["best_fixed_score"]
     sign = 1.0 if measure.is_loss else -1.0

@@ -10,6 +10,7 @@ import keyhole
 from keyhole.base.display import some_of
 from keyhole.base.errors import InvalidInput, check_choice, check_integer, check_number, check_seed
 from keyhole.base.files import check_file
+from keyhole.cli.description_options import command
 from keyhole.cli.evaluate import show_intervals, show_verdict
 from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.terminal import (
@@ -72,6 +73,7 @@ def _settings(model: str, steps: int | None, given: dict[str, Any]) -> dict[str,
     return {**own, **given}
 
 
+@command()
 def train_policy_command(
     log: Annotated[
         Path,
@@ -82,45 +84,37 @@ def train_policy_command(
             metavar="LOG",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="The policy goes into this file (.npz).")],
-    model: Annotated[
-        str, typer.Option(help="One per action: rankers, classifiers or forests.")
-    ] = "rankers",
+    out: Annotated[Path, "The policy goes into this file (.npz)."],
+    model: Annotated[str, "One per action: rankers, classifiers or forests."] = "rankers",
     policy: Annotated[
-        str, typer.Option(help="What is made of scores: greedy, epsilon-greedy or softmax.")
+        str, "What is made of scores: greedy, epsilon-greedy or softmax."
     ] = "epsilon-greedy",
     penalty: Annotated[
         list[float] | None,
-        typer.Option(
-            help="A penalty (l2) to try; several times for several, of which cross-validation "
-            "chooses. Default: a grid."
-        ),
+        "A penalty (l2) to try; several times for several, of which cross-validation chooses. "
+        "Default: a grid.",
     ] = None,
-    folds: Annotated[int, typer.Option(help="Folds of the cross-validation.")] = 5,
+    folds: Annotated[int, "Folds of the cross-validation."] = 5,
     steps: Annotated[
         int | None, typer.Option(help=f"Steps of a ranker's descent. Default: {_STEPS:,}.")
     ] = None,
     hold_out: Annotated[
-        float, typer.Option(help="Share of the rows to judge by, never trained on; 0 for none.")
+        float, "Share of the rows to judge by, never trained on; 0 for none."
     ] = 0.3,
     split: Annotated[
         str | None,
-        typer.Option(
-            help="What is held out: the last by time, the last rows, or random ones (whole groups, "
-            "where there are any). Default: time where the log has times, else random."
-        ),
+        "What is held out: the last by time, the last rows, or random ones (whole groups, where "
+        "there are any). Default: time where the log has times, else random.",
     ] = None,
     held_out: Annotated[
-        Path | None,
-        typer.Option(help="Write the rows held out here (.csv, .csv.gz, .parquet)."),
+        Path | None, "Write the rows held out here (.csv, .csv.gz, .parquet)."
     ] = None,
     baseline: Annotated[
-        str, typer.Option(help="What it is judged against: logged, uniform or best-fixed.")
+        str, "What it is judged against: logged, uniform or best-fixed."
     ] = "logged",
-    confidence: Annotated[float, typer.Option(help="How sure the bounds are.")] = 0.95,
+    confidence: Annotated[float, "How sure the bounds are."] = 0.95,
     actions: Annotated[
-        int | None,
-        typer.Option(help="How many actions there are, if the log may not show the last."),
+        int | None, "How many actions there are, if the log may not show the last."
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -131,7 +125,7 @@ def train_policy_command(
             "model.n_trees=500.",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    seed: Annotated[int, "Everything random follows from it."] = 0,
     as_json: Json = False,
 ) -> None:
     """Train a policy on a log of what was shown, and judge it on rows that were held out.

@@ -9,9 +9,10 @@ import numpy as np
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_choice
 from keyhole.bounds import blocks, choices, ftpl, iw_onlinerank, keystone, precision
 from keyhole.bounds.guarantees import Problem, guarantees
-from keyhole.lab.inputs import DataMissing
+from keyhole.experiment.description import Experiment
+from keyhole.experiment.inputs import DataMissing
+from keyhole.experiment.worlds import make_world
 from keyhole.lab.kinds import Spec
-from keyhole.lab.kinds.games import GameSpec, build_world
 from keyhole.lab.kinds.horizons import HorizonsSpec
 from keyhole.lab.kinds.sides import hopeless_constant
 from keyhole.surrogates import surrogate
@@ -131,11 +132,11 @@ def options_of_line(
     return options
 
 
-def _game_of(spec: Any) -> GameSpec | None:
+def _game_of(spec: Any) -> Experiment | None:
     if isinstance(spec, HorizonsSpec):
         return spec.at(spec.points[-1])
     game = getattr(spec, "game", spec)
-    return game if isinstance(game, GameSpec) else None
+    return game if isinstance(game, Experiment) and not game.has_queries else None
 
 
 def _measure_of(spec: Spec) -> str | None:
@@ -157,7 +158,8 @@ def _max_grade_of(spec: Spec) -> float | None:
     if game.world == "hopeless":  # whose worlds are those of its pair, of two grades
         return 1.0
     try:
-        return max(build_world(game)[0].max_grade, 1.0)
+        world, _, _ = make_world(game.world, game.items, game.world_options)
+        return max(world.max_grade, 1.0)
     except DataMissing:  # it is not played
         return None
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import FeedbackTooSmall, InvalidInput, NotObservable, check_choice
+from keyhole.experiment.description import Experiment
 from keyhole.game.trace import RunMean, Slope, log_log_slope
-from keyhole.lab.kinds.games import GameSpec, build, play_game
 from keyhole.lab.results import Curve
 
 _ERRORS = 2.0
@@ -168,7 +168,7 @@ def _refused(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[
     for ranker in claim["rankers"]:
         fields = {**claim["game"], "ranker": ranker, "rounds": 1}
         try:
-            play_game(build(GameSpec.of(fields, f"claim {claim['text']!r}")))
+            Experiment.of(fields, f"claim {claim['text']!r}").play()
         except (FeedbackTooSmall, NotObservable) as error:
             reasons.append(f"{ranker}: {error}")
         else:

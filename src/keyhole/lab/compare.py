@@ -1,62 +1,61 @@
 """Comparisons: every ranker that fits a world, on the same users, and a verdict."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 import keyhole
-from keyhole.base.errors import FloatArray, InvalidInput, KeyholeError, check_integer, check_seed
+from keyhole.base.display import Described, Description
+from keyhole.base.errors import FloatArray, InvalidInput, KeyholeError, LibraryMissing
 from keyhole.base.files import plain
-from keyhole.contracts import Measure, Ranker, Reveal, World
-from keyhole.contracts.registry import options_of
-from keyhole.game.play import check_playable, play
+from keyhole.base.lazy import named
+from keyhole.experiment.description import BuiltExperiment, Experiment, is_told_the_best, sees_top
+from keyhole.game.play import check_playable
 from keyhole.game.trace import Trace, mean_and_error
-from keyhole.lab.kinds.games import GameSpec, build_on, build_world, is_told_the_best
-from keyhole.lab.kinds.lists import (
-    ListSpec,
-    build_world_of_lists,
-    feedback_of,
-    list_axes,
-    make_ranker,
-)
+from keyhole.lab.kinds.experiments import list_axes
 from keyhole.lab.paired import AS_GOOD, WORSE, PairedVerdict, judge_pairs
 from keyhole.lab.results import REGRET, Axes, Curve
-from keyhole.measures import measure as named_measure
 from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
-from keyhole.reveals import Top, least_reveal
 
-Options = dict[str, dict[str, Any]]
-"""Settings of rankers by their names."""
+_RUNS = 20
+"""Runs of a comparison where nothing is said: one run tells nothing."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A ranker, what it is shown, and what a reader should know; who sees more is not judged."""
+    """A ranker by its name, and how it plays; who sees more than the others is not judged."""
 
     name: str
-    ranker: Ranker
-    reveal: Reveal
-    notes: tuple[str, ...]
+    built: BuiltExperiment
     is_judged: bool = True
 
     @property
     def label(self) -> str:
         """What a figure calls it."""
-        return self.name if self.is_judged else f"{self.name}, {self.reveal}"
+        return self.name if self.is_judged else f"{self.name}, {self.built.reveal}"
 
 
 @dataclass(frozen=True)
 class Contest:
     """Rankers that meet the same users, and those that cannot take part, with the reason."""
 
-    spec: GameSpec | ListSpec
-    world: World
-    measure: Measure
+    built: BuiltExperiment
+    """The experiment of the first of them: the users, and what is the same for all."""
     contenders: tuple[Contender, ...]
     left_out: dict[str, str]
-    notes: tuple[str, ...]
+
+    def play(self, progress: Callable[[str], Callable[[int], None]] | None = None) -> "Comparison":
+        """Play all on the same users; ``progress`` is told of whom, and then of rounds."""
+        results = [
+            Result(each, each.built.play(None if progress is None else progress(each.name)))
+            for each in self.contenders
+        ]
+        results.sort(key=lambda result: float(result.costs.mean()))
+        costs = {r.contender.name: r.costs for r in results if r.contender.is_judged}
+        return Comparison(self, tuple(results), judge_pairs(costs))
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,8 @@ class Result:
         return self.trace.regret[:, -1] / self.trace.rounds[-1]
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Described):
     """Results from best to worst, and who is best among those that see what all see."""
 
     contest: Contest
@@ -98,7 +97,7 @@ class Comparison:
     @property
     def axes(self) -> Axes:
         """What curves show: regret where it is known, and else the measure itself."""
-        return REGRET if self.knows_regret else list_axes(self.contest.spec.measure)
+        return REGRET if self.knows_regret else list_axes(self.contest.built.experiment.measure)
 
     @property
     def curves(self) -> list[Curve]:
@@ -111,110 +110,147 @@ class Comparison:
             found.append(regret if self.knows_regret else shown)
         return found
 
+    def sentences(self) -> list[str]:
+        """Return the verdict in words."""
+        return _sentences(self)
 
-def _contend(
-    names: Sequence[str] | None, base: type, make: Callable[[str], Contender], check: Any
-) -> tuple[list[Contender], dict[str, str]]:
-    """Return the named rankers, or those of a kind that fit, and why the others do not."""
-    contenders, left_out = [], {}
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data, as ``keyhole compare --json`` prints it."""
+        return _record(self)
+
+    def to_json(self) -> str:
+        """Return it as JSON."""
+        return json.dumps(self.as_dict())
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with a row for each ranker, from best to worst.
+
+        Its columns are those fields of :meth:`as_dict` that are one number or one text.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise LibraryMissing("Frames need pandas", "frames") from None
+        rows = self.as_dict()["rankers"]
+        return pandas.DataFrame([{name: row[name] for name in _COLUMNS} for row in rows])
+
+    def plot(self, ax: Any = None, *, log_x: bool = False, log_y: bool = False) -> Any:
+        """Draw the curves of all rankers and return the axes; see :func:`keyhole.plot`."""
+        draw = named("keyhole.lab.figures.plots:plot")
+        labels = [result.contender.label for result in self.results]
+        traces = [result.trace for result in self.results]
+        return draw(*traces, ax=ax, labels=labels, log_x=log_x, log_y=log_y)
+
+    def _described(self) -> Description:
+        lines = self.sentences()
+        rows = [("verdict" if not number else "", line) for number, line in enumerate(lines)]
+        return Description(f"Comparison of {len(self.results)} rankers", rows)
+
+
+_COLUMNS = (
+    "ranker", "sees", "is_judged", "average_regret", "average_regret_error", "average_score",
+    "average_score_error", "standing", "worse_by", "seconds",
+)  # fmt: skip
+
+
+def compare(
+    rankers: Sequence[str] | None = None,
+    experiment: Experiment | Mapping[str, Any] | str | None = None,
+    *,
+    against: Sequence[str] = (),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    progress: Callable[[str], Callable[[int], None]] | None = None,
+    **fields: Any,
+) -> Comparison:
+    """Play rankers on the same users, of whom all see the same, and judge which is best.
+
+    Parameters
+    ----------
+    rankers
+        Their names; by default all of ``keyhole list`` that fit.
+    experiment
+        What they play: an :class:`~keyhole.Experiment`, or a mapping of its fields, or JSON of
+        them. Whatever ranker it names, ``rankers`` play in its place.
+    against
+        Rankers that are shown all that they need, and so are not judged.
+    options
+        Settings of rankers by their names.
+    progress
+        Called with the name of each ranker before it plays, for what is then called with the
+        number of rounds played since the last call.
+    fields
+        Fields of the experiment, over those that it has. Where nothing is said, the first
+        position is revealed (``top=1``) and there are 20 ``runs``.
+
+    Examples
+    --------
+    >>> import keyhole
+    >>> names = ["rtopk", "keystone", "random"]
+    >>> comparison = keyhole.compare(names, items=20, rounds=2000, runs=4)
+    >>> comparison.verdict.best, comparison.verdict.named("worse")
+    ('keystone', ['rtopk', 'random'])
+    >>> comparison.sentences()[-1]
+    'With so few runs intervals are wide: --runs 20 tells more apart'
+    """
+    if isinstance(experiment, Experiment):
+        asked = replace(experiment, **fields)
+    else:
+        given = json.loads(experiment) if isinstance(experiment, str) else experiment or {}
+        asked = Experiment.of({"runs": _RUNS, **given, **fields}, "an experiment")
+    return contest(asked, rankers, against, options or {}).play(progress)
+
+
+def contest(
+    experiment: Experiment,
+    names: Sequence[str] | None = None,
+    beside: Sequence[str] = (),
+    options: Mapping[str, Mapping[str, Any]] = {},
+) -> Contest:
+    """Return the named rankers, or all that fit, in an experiment in which they see the same.
+
+    That is the first position where the experiment does not say; rankers ``beside`` see what they
+    need.
+    """
+    if experiment.top is None and experiment.reveal is None:
+        experiment = replace(experiment, top=1)
+    base = ContextualRanker if experiment.has_queries else FixedListRanker
+    chance = "random-lists" if experiment.has_queries else "random"
+    usual: dict[str, Any] = {"ranker": chance, "ranker_options": {}, "top": None}
+    first = replace(experiment, **usual).build()
+    first = replace(first, experiment=experiment)
+    contenders: list[Contender] = []
+    left_out: dict[str, str] = {}
     for name in names or [name for name, cls in RANKERS.items() if issubclass(cls, base)]:
         try:
-            contender = make(name)
-            check(contender)
+            contenders.append(_contender(name, first, options.get(name, {})))
         except KeyholeError as error:
             if names:  # whoever asks for it wants to know
                 raise
-            left_out[name] = str(error)
-        else:
-            contenders.append(contender)
+            if name not in beside:
+                left_out[name] = str(error)
     if not contenders:
         raise InvalidInput("At least one ranker must fit what is shown and judged, but none does.")
-    return contenders, left_out
+    more = [
+        Contender(name, first.beside(name, options.get(name, {}), top=None, reveal=None), False)
+        for name in beside
+    ]
+    return Contest(first, (*contenders, *more), left_out)
 
 
-def _check(world: World, measure: Measure, rounds: int) -> Callable[[Contender], None]:
-    def check(contender: Contender) -> None:
-        check_playable(contender.ranker, world, contender.reveal, measure, rounds)
-
-    return check
-
-
-def contest_of_games(
-    spec: GameSpec, names: Sequence[str] | None, beside: Sequence[str], options: Options
-) -> Contest:
-    """Return a comparison on one fixed list, in which all see the top of the description.
-
-    Rankers ``beside`` see what they need.
-    """
-    check_integer(spec.rounds, "rounds", at_least=1)
-    check_integer(spec.runs, "runs", at_least=1)
-    check_seed(spec.seed)
-    world, notes = build_world(spec)
-
-    def make(name: str, *, is_judged: bool = True) -> Contender:
-        if is_told_the_best(name) and is_judged and "ranking" not in options.get(name, {}):
-            raise InvalidInput(f"{name} is told the best ranking in hindsight and learns nothing.")
-        told: dict[str, Any] = {"ranker": name, "ranker_options": options.get(name, {})}
-        own = replace(spec, **told) if is_judged else replace(spec, **told, top=None)
-        game = build_on(own, world, [])
-        return Contender(name, game.ranker, game.reveal, game.notes, is_judged)
-
-    measure = named_measure(spec.measure, **spec.measure_options)
-    contenders, left_out = _contend(
-        names, FixedListRanker, make, _check(world, measure, spec.rounds)
-    )
-    more = [make(name, is_judged=False) for name in beside]
-    left_out = {name: why for name, why in left_out.items() if name not in beside}
-    return Contest(spec, world, measure, (*contenders, *more), left_out, tuple(notes))
+def _contender(name: str, first: BuiltExperiment, options: Mapping[str, Any]) -> Contender:
+    """Return a ranker that is shown what all are shown, or raise if it does not fit."""
+    if is_told_the_best(name) and "ranking" not in options:
+        raise InvalidInput(f"{name} is told the best ranking in hindsight and learns nothing.")
+    own = first.experiment
+    sees = {} if own.top is None else sees_top(name, own.top)
+    built = first.beside(name, options, **sees)
+    check_playable(built.ranker, built.world, built.reveal, built.measure, own.rounds)
+    return Contender(name, built)
 
 
-def contest_of_lists(
-    spec: ListSpec, names: Sequence[str] | None, beside: Sequence[str], options: Options
-) -> Contest:
-    """Return a comparison on query-document lists, in which all see the top of the description."""
-    check_integer(spec.rounds, "rounds", at_least=1)
-    check_integer(spec.runs, "runs", at_least=1)
-    check_seed(spec.seed)
-    world, _ = build_world_of_lists(spec)
-    top = Top(1 if spec.top is None else spec.top)
-
-    def make(name: str, *, is_judged: bool = True) -> Contender:
-        takes_k = is_judged and "k" in options_of(RANKERS.find(name))
-        ranker = make_ranker(
-            name, world, options.get(name, {}), top=top.k if takes_k else None, seed=spec.seed
-        )
-        shown = top if is_judged else least_reveal(ranker.depth, world.n_items)
-        return Contender(name, ranker, feedback_of(shown, spec.noise, world), (), is_judged)
-
-    measure = named_measure(spec.measure)
-    contenders, left_out = _contend(
-        names, ContextualRanker, make, _check(world, measure, spec.rounds)
-    )
-    more = [make(name, is_judged=False) for name in beside]
-    left_out = {name: why for name, why in left_out.items() if name not in beside}
-    return Contest(spec, world, measure, (*contenders, *more), left_out, ())
-
-
-def play_contest(
-    contest: Contest, progress: Callable[[str], Callable[[int], None]] | None = None
-) -> Comparison:
-    """Play all contenders on the same users; ``progress`` is told of whom, and then of rounds."""
-    spec, results = contest.spec, []
-    for contender in contest.contenders:
-        trace = play(
-            contender.ranker, contest.world, reveal=contender.reveal, measure=contest.measure,
-            rounds=spec.rounds, seed=spec.seed, runs=spec.runs, n_points=spec.points,
-            progress=None if progress is None else progress(contender.name),
-        )  # fmt: skip
-        results.append(Result(contender, trace))
-    results.sort(key=lambda result: float(result.costs.mean()))
-    costs = {r.contender.name: r.costs for r in results if r.contender.is_judged}
-    return Comparison(contest, tuple(results), judge_pairs(costs))
-
-
-def sentences(comparison: Comparison) -> list[str]:
+def _sentences(comparison: Comparison) -> list[str]:
     """Return the verdict in words."""
-    verdict, spec = comparison.verdict, comparison.contest.spec
+    verdict = comparison.verdict
     others = list(verdict.gaps)[1:]
     if not others:
         return [f"{verdict.best} is the only ranker compared"]
@@ -242,11 +278,11 @@ def sentences(comparison: Comparison) -> list[str]:
     )
     beside = [r for r in comparison.results if not r.contender.is_judged]
     said += [
-        f"{result.contender.name} sees more ({result.contender.reveal}) and is not judged: "
+        f"{result.contender.name} sees more ({result.contender.built.reveal}) and is not judged: "
         f"{_ahead(result, comparison)}"
         for result in beside
     ]
-    if spec.runs < 5:
+    if verdict.n_runs < 5:
         said.append("With so few runs intervals are wide: --runs 20 tells more apart")
     return said
 
@@ -264,7 +300,7 @@ def _ahead(result: Result, comparison: Comparison) -> str:
     )
 
 
-def as_record(comparison: Comparison) -> Any:
+def _record(comparison: Comparison) -> Any:
     """Return a comparison as plain data, ready for JSON."""
     verdict, contest = comparison.verdict, comparison.contest
     rows = []
@@ -274,7 +310,7 @@ def as_record(comparison: Comparison) -> Any:
         rows.append(
             {
                 "ranker": name,
-                "sees": str(result.contender.reveal),
+                "sees": str(result.contender.built.reveal),
                 "is_judged": result.contender.is_judged,
                 "average_regret": result.trace.average_regret.mean,
                 "average_regret_error": result.trace.average_regret.error,
@@ -286,8 +322,8 @@ def as_record(comparison: Comparison) -> Any:
                 "by_run": (result.regrets if comparison.knows_regret else curve.values[:, -1]),
                 "curve": [[int(t), float(y)] for t, y in zip(curve.x, means, strict=True)],
                 "curve_error": [float(e) for e in errors],
-                "notes": list(result.contender.notes),
-                "settings": result.contender.ranker.described(),
+                "notes": list(result.contender.built.notes),
+                "settings": result.contender.built.ranker.described(),
                 "seconds": result.trace.seconds,
             }
         )
@@ -298,14 +334,18 @@ def as_record(comparison: Comparison) -> Any:
             "worse": verdict.named(WORSE),
             "confidence": verdict.confidence,
             "n_pairs": verdict.n_pairs,
-            "verdict": sentences(comparison),
-            "measure": str(contest.measure),
-            "sees": next(str(each.reveal) for each in contest.contenders if each.is_judged),
-            "is_loss": contest.measure.is_loss,
+            "verdict": comparison.sentences(),
+            "measure": str(contest.built.measure),
+            "sees": next(str(each.built.reveal) for each in contest.contenders if each.is_judged),
+            "is_loss": contest.built.measure.is_loss,
             "rankers": rows,
             "left_out": contest.left_out,
-            "notes": list(contest.notes),
-            "spec": {k: v for k, v in contest.spec.as_dict().items() if not k.startswith("ranker")},
+            "notes": list(contest.built.notes),
+            "spec": {
+                k: v
+                for k, v in contest.built.experiment.as_dict().items()
+                if not k.startswith("ranker")
+            },
             "version": keyhole.__version__,
         }
     )

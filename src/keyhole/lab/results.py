@@ -3,16 +3,24 @@
 import csv
 import io
 import math
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+import keyhole
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput
+from keyhole.base.files import plain
+from keyhole.experiment.description import BuiltExperiment
+from keyhole.experiment.worlds import check_fixed
 from keyhole.game.trace import RunMean, Trace, interval_over_runs, mean_and_error
 from keyhole.lab.figures.panels import REGRET, Axes
 
-__all__ = ["AT_THE_END", "REGRET", "Axes", "Curve", "curves_csv"]
+__all__ = [
+    "AT_THE_END", "REGRET", "Axes", "Curve", "curves_csv", "play_regret", "play_to_the_end",
+    "summary",
+]  # fmt: skip
 
 AT_THE_END = Axes(
     "", "average regret", "round", "average_regret", better="lower is better", from_zero=False
@@ -85,6 +93,18 @@ class Curve:
         return RunMean(float(mean[index]), float(error[index]))
 
 
+def play_regret(label: str, built: BuiltExperiment, report: Any = None) -> Curve:
+    """Return the average regret of each run, round by round; one fixed list alone has it."""
+    check_fixed(built.experiment.world)
+    return Curve.of(label, built.play(report))
+
+
+def play_to_the_end(label: str, built: BuiltExperiment, report: Any = None) -> Curve:
+    """Return the average regret of each run over all rounds."""
+    whole = play_regret(label, built, report)
+    return replace(whole, x=whole.x[-1:], values=whole.values[:, -1:])
+
+
 def curves_csv(curves: list[Curve], axes: Axes) -> bytes:
     """Return curves as CSV: one row per curve and point."""
     text = io.StringIO()
@@ -96,3 +116,51 @@ def curves_csv(curves: list[Curve], axes: Axes) -> bytes:
             shown = "" if math.isnan(error) else repr(float(error))
             writer.writerow([curve.label, x.item(), repr(float(mean)), shown, len(curve.values)])
     return text.getvalue().encode()
+
+
+def _learnt_ranking(game: BuiltExperiment, trace: Trace) -> Any:
+    """Return what the ranker of the first run would show at the end, without exploring."""
+    with warnings.catch_warnings():  # what is odd about its settings was said when it was made
+        warnings.simplefilter("ignore")
+        return game.ranker.fresh().load_state_dict(trace.states[0]).best()
+
+
+def summary(game: BuiltExperiment, trace: Trace) -> dict[str, Any]:
+    """Return the results of a game as plain data, ready for JSON."""
+    rounds, means, errors = trace.curve()
+    slope = trace.slope()
+    n_played = int(trace.rounds[-1]) * trace.n_runs
+    notes = list(game.notes)
+    if trace.regret_is_lower_bound:
+        notes.append(
+            f"regret is a lower bound: the best fixed ranking for {game.measure.label} is the best "
+            f"that a local search found"
+        )
+    if trace.exact == "none":
+        notes.append(
+            f"regret is not known: the best fixed ranking for {game.measure.label} is found by "
+            f"trying all rankings, which takes at most 8 items"
+        )
+    return plain(
+        {
+            "average_regret": trace.average_regret.mean,
+            "average_regret_error": trace.average_regret.error,
+            "average_score": trace.average_score.mean,
+            "average_score_error": trace.average_score.error,
+            "best_fixed_score": trace.best_fixed_score.mean,
+            "slope": slope.value,
+            "slope_interval": [slope.low, slope.high],
+            "curve": [[int(t), float(y)] for t, y in zip(rounds, means, strict=True)],
+            "curve_error": [float(e) for e in errors],
+            "measure": str(game.measure),
+            "is_loss": trace.is_loss,
+            "reveal": str(game.reveal),
+            "item_names": game.world.item_names,
+            "learnt_ranking": _learnt_ranking(game, trace),
+            "spec": game.experiment.as_dict(),
+            "notes": notes,
+            "seconds": trace.seconds,
+            "rounds_per_second": n_played / trace.seconds if trace.seconds else None,
+            "version": keyhole.__version__,
+        }
+    )

@@ -11,11 +11,11 @@ import numpy as np
 
 import keyhole
 from keyhole.base.files import check_folder, plain, write_atomically
+from keyhole.experiment.inputs import DataMissing
 from keyhole.lab.bound_lines import LINES, options_of_line
 from keyhole.lab.claims import Verdict, judge
 from keyhole.lab.figures.canvas import check_figures, save_both
 from keyhole.lab.figures.studies import make_study_figure
-from keyhole.lab.inputs import DataMissing
 from keyhole.lab.kinds import Report
 from keyhole.lab.result_store import Store
 from keyhole.lab.results import Curve, curves_csv

@@ -16,10 +16,9 @@ import numpy as np
 from keyhole.base.errors import KeyholeError, check_choice
 from keyhole.contracts import Query
 from keyhole.data import QuerySet, read_letor
-from keyhole.game.play import play
+from keyhole.experiment.description import BuiltExperiment, Experiment
+from keyhole.experiment.worlds import how_to_read
 from keyhole.lab.heldout import held_out_scores
-from keyhole.lab.kinds.games import GameSpec, build, build_on
-from keyhole.lab.kinds.lists import how_to_read, make_ranker
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import RANKERS, FixedListRanker
 from keyhole.worlds import Ratings, Shuffled
@@ -46,8 +45,12 @@ def first_accepted(make: Callable[[str], Any]) -> str:
     return _MEASURES[-1]
 
 
+def _experiment(ranker: str, measure: str, world: str = "flips", items: int = 4) -> Experiment:
+    return Experiment(ranker=ranker, measure=measure, world=world, items=items, rounds=_ROUNDS)
+
+
 def _usual_measure(ranker: str) -> str:
-    return first_accepted(lambda name: build(GameSpec(ranker, "flips", name, 4, _ROUNDS)))
+    return first_accepted(lambda name: _experiment(ranker, name).build())
 
 
 def _people(grades: int) -> Any:
@@ -56,15 +59,12 @@ def _people(grades: int) -> Any:
 
 
 def _play_game(ranker: str, world: str, judged_by: str) -> None:
-    items = 4 if ranker in _SMALL else 10
-    built = build(GameSpec(ranker, world, judged_by, items, _ROUNDS))
-    play(built.ranker, built.world, reveal=built.reveal, measure=built.measure, rounds=_ROUNDS)
+    _experiment(ranker, judged_by, world, 4 if ranker in _SMALL else 10).play()
 
 
 def _play_people(ranker: str, kind: Any, grades: int, judged_by: str) -> None:
     world = kind(_people(grades)[:, : 4 if ranker in _SMALL else 10])
-    built = build_on(GameSpec(ranker, "ratings", judged_by, None, _ROUNDS), world, [])
-    play(built.ranker, world, reveal=built.reveal, measure=built.measure, rounds=_ROUNDS)
+    _experiment(ranker, judged_by).build_on(world).play()
 
 
 def _letor_text() -> str:
@@ -84,23 +84,25 @@ def _lists(kind: Any) -> QuerySet:
         return read_letor([path], **{**how_to_read(), "dtype": kind})
 
 
+def _of_lists(ranker: str, found: QuerySet) -> BuiltExperiment:
+    world = Queries(found.features, found.relevance, found.starts)
+    return Experiment(ranker=ranker, measure="NDCG@10", rounds=_ROUNDS).build_on(world)
+
+
 def _learn(ranker: str, kind: Any) -> None:
     found = _lists(kind)
-    world = Queries(found.features, found.relevance, found.starts)
-    learner = make_ranker(ranker, world, {}, seed=0)
-    trace = play(learner, world, measure="NDCG@10", rounds=_ROUNDS)
-    held_out_scores(learner, trace.states, found, [measure("NDCG@10")])
+    built = _of_lists(ranker, found)
+    held_out_scores(built.ranker, built.play().states, found, [measure("NDCG@10")])
 
 
 def _round_by_round(ranker: str) -> None:
     cls: Any = RANKERS[ranker]
     if issubclass(cls, FixedListRanker):
-        learner = build(GameSpec(ranker, "flips", _usual_measure(ranker), 4, _ROUNDS)).ranker
+        learner = _experiment(ranker, _usual_measure(ranker)).build().ranker
         queries: list[Query | None] = [None]
     else:
         found = _lists(np.float64)
-        world = Queries(found.features, found.relevance, found.starts)
-        learner = make_ranker(ranker, world, {}, seed=0)
+        learner = _of_lists(ranker, found).ranker
         rows = found.features[:3]
         queries = [Query(3, rows.astype(kind)) for kind in (np.float32, np.float64)]
     for query in queries:

@@ -9,9 +9,10 @@ import msgspec
 from keyhole.base.errors import InvalidInput, check_choice, shown
 from keyhole.contracts import Measure, Ranker
 from keyhole.contracts.registry import all_settings, no_new_code
+from keyhole.experiment.fitting import can_be_tuned_for, check_kind, settings_for
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import classify
-from keyhole.rankers import RANKERS, ContextualRanker, ranker
+from keyhole.rankers import RANKERS, ranker
 from keyhole.service.commands import RankerRequest
 from keyhole.service.errors import Conflict, NotLearnable
 from keyhole.service.events import Config
@@ -137,41 +138,27 @@ def _learner_of(request: RankerRequest, measure: Measure, seed: int) -> Ranker:
     default = _DEFAULT_FOR_LISTS if is_fixed else _DEFAULT_FOR_QUERIES
     name = default if request.ranker is None else request.ranker
     cls = RANKERS[check_choice(name, "ranker", RANKERS)]
-    if issubclass(cls, ContextualRanker) == is_fixed:
-        kind = "a fixed list" if is_fixed else "lists that come with the requests"
-        fitting = [row for row in RANKERS if issubclass(RANKERS[row], ContextualRanker) != is_fixed]
-        raise InvalidInput(f"ranker must be one of {kind} ({', '.join(fitting)}), got {name!r}.")
-    known = all_settings(cls)
+    check_kind(name, cls, queries=not is_fixed)
     for setting in request.settings:
         if setting in _GIVEN_BY_THE_REQUEST:
             raise InvalidInput(f"`{setting}` belongs beside `settings`, not in them.")
-    given: dict[str, Any] = {
+    nearest = request.accept_linear_regret and not can_be_tuned_for(cls, measure, request.max_grade)
+    told: dict[str, Any] = {
         "k": request.k,
-        "measure": _measure_to_learn(request, measure, cls),
+        "measure": "DCG" if nearest else request.measure,
         "max_grade": request.max_grade,
         "seed": seed,
-        "items": request.items,
-        "n_features": request.n_features,
     }
-    if not is_fixed:
-        given["n_items"] = request.max_items
-        if "id_column" in known and "id_column" not in request.settings:
+    if is_fixed:
+        told["items"] = request.items
+    else:
+        told |= {"n_features": request.n_features, "n_items": request.max_items}
+        if "id_column" in all_settings(cls) and "id_column" not in request.settings:
             # The service appends a number that stands for the id of a document.
-            given["id_column"] = request.n_features
-            given["n_features"] = (request.n_features or 0) + 1
-    settings = {field: value for field, value in given.items() if field in known}
-    if not is_fixed:
-        settings.pop("items", None)
+            told["id_column"] = request.n_features
+            told["n_features"] = (request.n_features or 0) + 1
     with no_new_code():
-        return ranker(name, **{**settings, **request.settings})
-
-
-def _measure_to_learn(request: RankerRequest, measure: Measure, cls: type[Ranker]) -> str:
-    """Return the measure to tune for: DCG where a hopeless one is accepted and cannot be."""
-    per_item = measure.is_gain_per_item(request.max_grade)
-    if request.accept_linear_regret and cls.needs_gain_per_item and not per_item:
-        return "DCG"
-    return request.measure
+        return ranker(name, **settings_for(cls, told, request.settings))
 
 
 def _seed_of(request: RankerRequest, name: str, secret: bytes) -> int:

@@ -162,7 +162,7 @@ def errors_are_bars(panels: Sequence[Panel]) -> bool:
 
 def looks_in(panels: Sequence[Panel]) -> dict[str, Look]:
     """Return the look of every curve by its label: the same label looks alike in all panels."""
-    return looks_of((curve.label, curve.ranker) for panel in panels for curve in panel.curves)
+    return looks_of([(each.label, each.ranker) for panel in panels for each in panel.curves])
 
 
 def draw_panel(

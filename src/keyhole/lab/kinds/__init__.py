@@ -1,24 +1,30 @@
 """The kinds of study: what their curves are made of, how they are played and drawn."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from keyhole.experiment.description import Experiment
 from keyhole.lab.kinds.ads import AdSpec, ad_axes, build_ads, play_ads
-from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game
-from keyhole.lab.kinds.horizons import HORIZONS, HorizonsSpec, build_horizons, play_horizons
-from keyhole.lab.kinds.lists import (
-    ListSpec,
-    build_lists,
+from keyhole.lab.kinds.experiments import (
+    ListsSpec,
     list_axes,
     lists_end_axes,
     play_lists,
     play_lists_to_the_end,
 )
+from keyhole.lab.kinds.horizons import HORIZONS, HorizonsSpec, play_horizons
 from keyhole.lab.kinds.risks import VARIED, build_risk, play_risk, reader, risk_axes
-from keyhole.lab.kinds.sides import SIDES, SidesSpec, build_sides, play_sides
-from keyhole.lab.results import AT_THE_END, REGRET, Axes, Curve
+from keyhole.lab.kinds.sides import SIDES, SidesSpec, play_sides
+from keyhole.lab.results import (
+    AT_THE_END,
+    REGRET,
+    Axes,
+    Curve,
+    play_regret,
+    play_to_the_end,
+)
 
 Report = Callable[[int], None] | None
 """Called with the amount of work just done."""
@@ -62,9 +68,9 @@ class Kind:
 
     ``read`` makes the description of a curve of the fields of study.toml (and of where they
     stand, for errors), ``build`` the objects it names: it raises
-    :class:`~keyhole.lab.inputs.DataMissing` where data is not on this machine. ``play`` makes
-    the curve of a label. ``axes`` depend on what is measured. ``on_files`` gives the description of
-    the same curve on files of the user's own, if there can be any.
+    :class:`~keyhole.experiment.inputs.DataMissing` where data is not on this machine. ``play``
+    makes the curve of a label. ``axes`` depend on what is measured. ``on_files`` gives the
+    description of the same curve on files of the user's own, if there can be any.
     """
 
     read: Callable[[dict[str, Any], str], Spec]
@@ -74,23 +80,14 @@ class Kind:
     on_files: Callable[[Any, list[Path]], Spec] | None = None
 
 
-def _play_game(label: str, game: BuiltGame, report: Report) -> Curve:
-    return Curve.of(label, play_game(game, report))
-
-
-def _play_to_the_end(label: str, game: BuiltGame, report: Report) -> Curve:
-    whole = _play_game(label, game, report)
-    return replace(whole, x=whole.x[-1:], values=whole.values[:, -1:])
-
-
 KINDS: dict[str, Kind] = {
-    "game": Kind(GameSpec.of, build, _play_game, lambda _: REGRET),
-    "game-end": Kind(GameSpec.of, build, _play_to_the_end, lambda _: AT_THE_END),
-    "sides": Kind(SidesSpec.of, build_sides, play_sides, lambda _: SIDES),
-    "horizons": Kind(HorizonsSpec.of, build_horizons, play_horizons, lambda _: HORIZONS),
-    "lists": Kind(ListSpec.of, build_lists, play_lists, list_axes, ListSpec.on_files),
+    "game": Kind(Experiment.of, Experiment.build, play_regret, lambda _: REGRET),
+    "game-end": Kind(Experiment.of, Experiment.build, play_to_the_end, lambda _: AT_THE_END),
+    "sides": Kind(SidesSpec.of, SidesSpec.build, play_sides, lambda _: SIDES),
+    "horizons": Kind(HorizonsSpec.of, HorizonsSpec.build, play_horizons, lambda _: HORIZONS),
+    "lists": Kind(ListsSpec.of, ListsSpec.build, play_lists, list_axes, ListsSpec.on_files),
     "lists-end": Kind(
-        ListSpec.of, build_lists, play_lists_to_the_end, lists_end_axes, ListSpec.on_files
+        ListsSpec.of, ListsSpec.build, play_lists_to_the_end, lists_end_axes, ListsSpec.on_files
     ),
     "ads": Kind(AdSpec.of, build_ads, play_ads, ad_axes),
     **{

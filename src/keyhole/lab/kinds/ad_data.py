@@ -22,8 +22,8 @@ from keyhole.data.bandit.campaign import (
 from keyhole.data.bandit.convert import bandit_feedback
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.selection import information_gain, select_features
+from keyhole.experiment.inputs import DataMissing, data_folder
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
-from keyhole.lab.inputs import DataMissing, data_folder
 from keyhole.offline import importance_weighted, student_t, target_of
 from keyhole.policies import (
     EpsilonGreedy,

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.base.described import PlainData, check_fields
 from keyhole.base.errors import check_choice, check_integer
 from keyhole.base.threads import n_cores, play_runs
-from keyhole.lab.inputs import Description, check_fields
 from keyhole.lab.kinds.ad_data import (
     BUNDLED_SET,
     CAMPAIGNS,
@@ -41,7 +41,7 @@ _POLICIES = (*_KIND_OF, _UNSAMPLED)
 
 
 @dataclass(frozen=True)
-class AdSpec(Description):
+class AdSpec(PlainData):
     """A policy trained on a class set or a campaign, by names: nothing that is not plain data.
 
     ``data`` is a class set or a campaign, ``policy`` who is trained, ``metric`` how it is judged.

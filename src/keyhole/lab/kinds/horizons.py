@@ -1,16 +1,16 @@
 """Studies of rates: games of rising horizons, each on a crowd as hard as it can be for it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from keyhole.base.errors import InvalidInput, check_integer, check_number
-from keyhole.lab.inputs import Description, check_fields
-from keyhole.lab.kinds.games import GameSpec, build, play_game
-from keyhole.lab.kinds.sides import SidesSpec, build_sides, play_sides
-from keyhole.lab.results import Axes, Curve
+from keyhole.experiment.description import Experiment
+from keyhole.lab.kinds.experiments import OfExperiment
+from keyhole.lab.kinds.sides import SidesSpec, play_sides
+from keyhole.lab.results import Axes, Curve, play_regret
 
 HORIZONS = Axes(
     "horizon T",
@@ -22,55 +22,42 @@ HORIZONS = Axes(
 
 
 @dataclass(frozen=True)
-class HorizonsSpec(Description):
+class HorizonsSpec(OfExperiment):
     """Games that differ in their horizons, the ``points``, and in a gap that shrinks with them.
 
     The option ``gap`` of the world is ``gap`` times T^(-``shrinks``), where a gap is given. With a
     ``pair``, games are those of a hopeless pair, as a mean over its two sides (``learns`` is the
     measure that the ranker is tuned for then). Rankers are told the horizon, unless
-    ``knows_horizon`` is false. Other fields are those of a game.
+    ``knows_horizon`` is false. Other fields are those of an experiment.
     """
 
-    game: GameSpec
-    points: tuple[int, ...]
+    points: tuple[int, ...] = ()
     gap: float | None = None
     shrinks: float = 0.0
     pair: str | None = None
     learns: str | None = None
     knows_horizon: bool = True
+    not_given = ("rounds", "points")
 
     @classmethod
-    def of(cls, fields: dict[str, Any], where: str) -> "HorizonsSpec":
+    def of(cls, given: Mapping[str, Any], where: str) -> "HorizonsSpec":
         """Return the description that a mapping holds, or name the field that it cannot have."""
-        own = dict(fields)
-        known = [f for f in GameSpec.__dataclass_fields__ if f not in ("rounds", "points")]
-        extra = [f for f in cls.__dataclass_fields__ if f != "game"]
-        check_fields(own, where, [*known, *extra])
-        points = tuple(own.pop("points", ()))
-        given = {name: own.pop(name) for name in extra if name in own}
+        found = super().of(given, where)
+        points = tuple(found.points)
         if not points or any(np.diff(points) <= 0):
             raise InvalidInput(f"points of {where} must be rising horizons, got {list(points)}.")
-        rounds = [check_integer(point, f"points of {where}", at_least=1) for point in points]
-        if given.get("gap") is not None:
-            check_number(given["gap"], f"gap of {where}", above=0.0)
-        return cls(GameSpec(**own, rounds=rounds[-1], points=2), points, **given)
-
-    @property
-    def measure(self) -> str:
-        """What rankings are judged by."""
-        return self.game.measure
-
-    @property
-    def ranker(self) -> str:
-        """The ranker that plays."""
-        return self.game.ranker
+        for point in points:
+            check_integer(point, f"points of {where}", at_least=1)
+        if found.gap is not None:
+            check_number(found.gap, f"gap of {where}", above=0.0)
+        return replace(found, points=points, game=replace(found.game, rounds=points[-1], points=2))
 
     @property
     def work(self) -> int:
         """Number of rounds to play, in all games together."""
         return sum(self.points) * self.game.runs * (1 if self.pair is None else 2)
 
-    def at(self, horizon: int) -> GameSpec:
+    def at(self, horizon: int) -> Experiment:
         """Return the game of a horizon."""
         if self.gap is None:
             return replace(self.game, rounds=horizon)
@@ -84,6 +71,19 @@ class HorizonsSpec(Description):
         game = replace(self.game, rounds=horizon, world="hopeless")
         return SidesSpec(game, str(self.pair), learns)
 
+    def build(self) -> "BuiltHorizons":
+        """Return the games of all horizons, or raise with a sentence."""
+        return BuiltHorizons(self, tuple(self._player(point) for point in self.points))
+
+    def _player(self, horizon: int) -> Callable[[Any], Curve]:
+        if self.pair is not None:
+            sides = self.sides_at(horizon).build()
+            return lambda report: play_sides("", sides, report)
+        game = self.at(horizon).build()
+        if not self.knows_horizon:
+            game = replace(game, ranker=game.ranker.fresh(horizon=None))
+        return lambda report: play_regret("", game, report)
+
 
 @dataclass(frozen=True)
 class BuiltHorizons:
@@ -96,21 +96,6 @@ class BuiltHorizons:
     def key(self) -> dict[str, Any]:
         """All that the results depend on, as plain data."""
         return self.spec.as_dict()
-
-
-def _player(spec: HorizonsSpec, horizon: int) -> Callable[[Any], Curve]:
-    if spec.pair is not None:
-        sides = build_sides(spec.sides_at(horizon))
-        return lambda report: play_sides("", sides, report)
-    game = build(spec.at(horizon))
-    if not spec.knows_horizon:
-        game = replace(game, ranker=game.ranker.fresh(horizon=None))
-    return lambda report: Curve.of("", play_game(game, report))
-
-
-def build_horizons(spec: HorizonsSpec) -> BuiltHorizons:
-    """Return the games that a description names, or raise with a sentence."""
-    return BuiltHorizons(spec, tuple(_player(spec, point) for point in spec.points))
 
 
 def play_horizons(label: str, built: BuiltHorizons, report: Any) -> Curve:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keyhole.base.described import PlainData, check_fields
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_choice, check_integer
 from keyhole.batch import Ball, Risk, average_weights, minimise
 from keyhole.batch.ranker import BatchRanker
 from keyhole.bounds import generalisation as bounds
-from keyhole.lab.inputs import Description, check_fields
 from keyhole.lab.results import Axes, Curve
 from keyhole.rankers.lists import Descent
 from keyhole.surrogates import Surrogate, surrogate
@@ -30,7 +30,7 @@ _SHIFT = 6.0
 
 
 @dataclass(frozen=True)
-class RiskSpec(Description):
+class RiskSpec(PlainData):
     """A learner on lists drawn at random, whose excess risk is measured as one number varies.
 
     ``vary`` is ``items``, ``queries`` or ``features``, and ``points`` are its values in place of

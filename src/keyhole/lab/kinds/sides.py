@@ -1,15 +1,16 @@
 """Studies on two worlds that feedback cannot tell apart: the mean regret over both sides."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from keyhole.base.errors import InvalidInput
-from keyhole.lab.inputs import Description, check_fields
-from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game
-from keyhole.lab.results import Axes, Curve
+from keyhole.experiment.description import BuiltExperiment
+from keyhole.lab.kinds.experiments import OfExperiment
+from keyhole.lab.results import Axes, Curve, play_regret
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import Game
 from keyhole.monitoring.hopeless import forced_regret
@@ -22,44 +23,41 @@ SIDES = Axes(
     "average_regret",
     "lower is better; each curve is the mean over the two sides of a pair",
 )
-_WORLD = "hopeless"
 
 
 @dataclass(frozen=True)
-class SidesSpec(Description):
-    """A game on a hopeless pair by names; ``learns`` is the measure that the ranker is tuned for.
+class SidesSpec(OfExperiment):
+    """An experiment on a hopeless pair; ``learns`` is the measure that the ranker is tuned for.
 
-    Other fields are those of a game, without a world.
+    Other fields are those of an experiment, without a world.
     """
 
-    game: GameSpec
-    pair: str
-    learns: str
+    pair: str = "table-b1"
+    learns: str = ""
+    not_given = ("world", "world_options")
+    defaults: ClassVar[Mapping[str, Any]] = {"world": "hopeless"}
 
-    @classmethod
-    def of(cls, fields: dict[str, Any], where: str) -> "SidesSpec":
-        """Return the description that a mapping holds, or name the field that it cannot have."""
-        own = dict(fields)
-        pair = own.pop("pair", "table-b1")
-        learns = own.pop("learns", own.get("measure", "DCG"))
-        known = [f for f in GameSpec.__dataclass_fields__ if not f.startswith("world")]
-        check_fields(own, where, [*known, "pair", "learns"])
-        return cls(GameSpec(**own, world=_WORLD), pair, learns)
-
-    @property
-    def measure(self) -> str:
-        """What rankings are judged by."""
-        return self.game.measure
-
-    @property
-    def ranker(self) -> str:
-        """The ranker that plays."""
-        return self.game.ranker
+    def __post_init__(self) -> None:
+        if not self.learns:
+            object.__setattr__(self, "learns", self.measure)
 
     @property
     def work(self) -> int:
         """Number of rounds to play, in all runs and on both sides together."""
         return 2 * self.game.work
+
+    def build(self) -> "BuiltSides":
+        """Return the games of both sides: the same ranker, told nothing of the side it is on."""
+        if self.ranker == "fixed" and "ranking" not in self.game.ranker_options:
+            raise InvalidInput(
+                "`ranking` of fixed must be given: the best one tells the sides apart."
+            )
+        return BuiltSides(self, (self._side(0), self._side(1)))
+
+    def _side(self, side: int) -> BuiltExperiment:
+        options = {"pair": self.pair, "side": side}
+        game = replace(self.game, measure=self.learns, world_options=options).build()
+        return replace(game, measure=named_measure(self.measure, **self.game.measure_options))
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class BuiltSides:
     """One game per side of a pair."""
 
     spec: SidesSpec
-    games: tuple[BuiltGame, BuiltGame]
+    games: tuple[BuiltExperiment, BuiltExperiment]
 
     @property
     def key(self) -> dict[str, Any]:
@@ -75,23 +73,9 @@ class BuiltSides:
         return self.spec.as_dict()
 
 
-def build_sides(spec: SidesSpec) -> BuiltSides:
-    """Return the games of both sides: the same ranker, told nothing of the side it is on."""
-    if spec.game.ranker == "fixed" and "ranking" not in spec.game.ranker_options:
-        raise InvalidInput("`ranking` of fixed must be given: the best one tells the sides apart.")
-    first, second = (_build_side(spec, side) for side in (0, 1))
-    return BuiltSides(spec, (first, second))
-
-
-def _build_side(spec: SidesSpec, side: int) -> BuiltGame:
-    options = {"pair": spec.pair, "side": side}
-    game = build(replace(spec.game, measure=spec.learns, world_options=options))
-    return replace(game, measure=named_measure(spec.measure, **spec.game.measure_options))
-
-
 def play_sides(label: str, built: BuiltSides, report: Any) -> Curve:
     """Return the average regret of each run, as a mean over the two sides."""
-    first, second = (Curve.of(label, play_game(game, report)) for game in built.games)
+    first, second = (play_regret(label, game, report) for game in built.games)
     return replace(first, values=(first.values + second.values) / 2.0)
 
 
