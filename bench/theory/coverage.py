@@ -9,10 +9,9 @@ import numpy as np
 
 from keyhole.base.errors import check_choice, check_integer, check_seed
 from keyhole.data.bandit.log import BanditLog
-from keyhole.offline.bounds import binomial_trials, clopper_pearson, lower_bound
+from keyhole.offline.bounds import clopper_pearson, interval, lower_bound
 from keyhole.offline.estimators import Estimate, importance_weighted
-from keyhole.offline.intervals import interval
-from keyhole.offline.target import target_of
+from keyhole.offline.target import binomial_trials, target_of
 from keyhole.policies import Always
 
 

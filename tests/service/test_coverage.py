@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from keyhole.data.rounds import Rounds
+from keyhole.offline.items import Scoring, as_shown, item_estimates, weights_of
+from keyhole.offline.report import Line
 from keyhole.service.counters import Group, ItemTally, interval
-from keyhole.service.evaluations import Judge, Rounds, _as_shown, _both, _record, _weights
+from keyhole.service.evaluations import record_of
 
 pytestmark = pytest.mark.interpreted
 
@@ -37,14 +40,20 @@ NAMES = ("ant", "bee", "cat", "dog")
 N_ROUNDS, K = 150, 2
 
 
-def judged(rng: Any, n_rounds: int = N_ROUNDS) -> tuple[Rounds, Judge]:
+def judged(rng: Any, n_rounds: int = N_ROUNDS) -> tuple[Rounds, Scoring]:
     """Return rounds of random lists of which two items are seen, as a log gives them."""
     shown = rng.permuted(np.tile(np.arange(4), (n_rounds, 1)), axis=1)
     seen = np.argsort(shown, axis=1)[:, :K]
     gains = (rng.random((n_rounds, K)) < LIKED[seen]) * 1.0
     chances = np.full((n_rounds, K), K / 4)
-    rounds = Rounds(np.arange(n_rounds), 1, seen, gains, chances, shown, K / 4, 0)
-    return rounds, Judge(NAMES, PLACES, NAMES, 1.0, K * 1.0)
+    rounds = Rounds(seen, gains, chances, K / 4, np.arange(n_rounds), 1, shown)
+    return rounds, Scoring(PLACES, 1.0, K)
+
+
+def both(rounds: Rounds, weights: Any, scoring: Scoring, confidence: float) -> dict[str, Any]:
+    """Return both estimates of what weights earn, as replies have them."""
+    found = item_estimates(rounds, weights, scoring)
+    return record_of({name: Line.of(each, confidence) for name, each in found.items()})
 
 
 def worth(order: list[str]) -> float:
@@ -52,6 +61,7 @@ def worth(order: list[str]) -> float:
 
 
 REVERSED = list(NAMES[::-1])
+OF_REVERSED, OF_NAMES = np.arange(4)[::-1], np.arange(4)
 QUESTIONS = {
     "policy": worth(REVERSED),
     "difference of lists": worth(REVERSED) - worth(list(NAMES)),
@@ -67,11 +77,11 @@ def covered():
     for _ in range(n_logs):
         rounds, judge = judged(rng)
         policy, other, logged = (
-            _weights(each, judge, rounds) for each in (REVERSED, list(NAMES), "logged")
+            weights_of(each, judge, rounds) for each in (OF_REVERSED, OF_NAMES, "logged")
         )
         asked = (policy, policy.minus(other), policy.minus(logged))
         for (question, truth), weights in zip(QUESTIONS.items(), asked, strict=True):
-            record = _record(_both(rounds, weights, judge), 0.95)
+            record = both(rounds, weights, judge, 0.95)
             for estimate, said in record.items():
                 for kind in ("interval", "approximate_interval"):
                     low, high = said[kind]
@@ -111,7 +121,7 @@ def test_a_share_of_the_confidence_is_a_share_of_what_is_covered():
     n_logs = 600
     for _ in range(n_logs):
         rounds, judge = judged(rng)
-        said = _record(_both(rounds, _weights(REVERSED, judge, rounds), judge), 0.8)
+        said = both(rounds, weights_of(OF_REVERSED, judge, rounds), judge, 0.8)
         low, high = said["doubly-robust"]["approximate_interval"]
         sides[0] += worth(REVERSED) < low
         sides[1] += worth(REVERSED) > high
@@ -125,8 +135,8 @@ def test_doubly_robust_values_are_those_of_their_lists_in_the_mean():
     rng, errors, peeking = np.random.default_rng(7), [], []
     for _ in range(400):
         rounds, judge = judged(rng, 20)
-        weights = _weights(REVERSED, judge, rounds)
-        estimate = _both(rounds, weights, judge)["doubly-robust"]
+        weights = weights_of(OF_REVERSED, judge, rounds)
+        estimate = item_estimates(rounds, weights, judge)["doubly-robust"]
         errors.append(estimate.value - worth(REVERSED))
         peeking.append(peeked(rounds) - worth(REVERSED))
     limit = 3.5 / math.sqrt(len(errors))
@@ -152,10 +162,10 @@ def test_what_was_shown_is_worth_what_it_was_in_the_mean():
     truth = float(PLACES.mean() * LIKED.sum())
     for _ in range(400):
         rounds, judge = judged(rng, 40)
-        said = _both(rounds, _weights("logged", judge, rounds), judge)
+        said = item_estimates(rounds, weights_of("logged", judge, rounds), judge)
         errors.append([said[name].value - truth for name in ESTIMATES])
-        on_top = _as_shown(PLACES[rounds.shown])._replace(expected=PLACES[rounds.shown])
-        naive.append(_both(rounds, on_top, judge)["importance-weighted"].value - truth)
+        on_top = as_shown(PLACES[rounds.shown])._replace(expected=PLACES[rounds.shown])
+        naive.append(item_estimates(rounds, on_top, judge)["importance-weighted"].value - truth)
     limit = 3.5 / math.sqrt(len(errors))
     assert (np.abs(np.mean(errors, axis=0)) < limit * np.std(errors, axis=0)).all()
     assert abs(np.mean(naive)) > limit * np.std(naive)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.offline.item_estimator import seen_items
+from keyhole.offline.items import seen_items
 from keyhole.service.commands import EvaluationRequest
 from keyhole.service.evaluations import evaluate
 from keyhole.service.events import body_of

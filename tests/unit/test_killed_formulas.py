@@ -24,7 +24,7 @@ from keyhole.kernels.draw import Draw, normals, uniforms
 from keyhole.offline import target_of
 from keyhole.offline.bounds import lower_bound
 from keyhole.offline.estimators import importance_weighted
-from keyhole.offline.rankings import item_position, top_set
+from keyhole.offline.lists import item_position, top_set
 from keyhole.policies import Always, OnlineRankers, fit_classifiers
 from keyhole.rankers.lists import MaxViolationPerceptron
 from tests.unit.references import dcg

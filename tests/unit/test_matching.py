@@ -6,7 +6,7 @@ import pytest
 from keyhole.base.errors import InvalidInput
 from keyhole.data import BanditLog
 from keyhole.offline import evaluate, target_of, training_overlap
-from keyhole.offline.matching import view_of
+from keyhole.offline.target import view_of
 from keyhole.policies import (
     Greedy,
     LinearScorer,

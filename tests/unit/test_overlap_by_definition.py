@@ -15,7 +15,7 @@ from keyhole.data import BanditLog
 from keyhole.data.bandit import row_digests as digests_of_rows
 from keyhole.data.bandit.row_digests import Overlap, RowRecorder, SeenRows, row_digests
 from keyhole.offline import Diagnostics, diagnose, evaluate, target_of, training_overlap
-from keyhole.offline.overlap import training_remarks
+from keyhole.offline.target import training_remarks
 
 FINE = Diagnostics(
     n_rows=1000,

@@ -17,10 +17,10 @@ from keyhole.offline.estimators import (
     doubly_robust,
     estimate_all,
     importance_weighted,
+    predict_rewards,
     self_normalised,
 )
 from keyhole.offline.evaluation import best_fixed_action
-from keyhole.offline.rewards import predict_rewards
 from keyhole.offline.target import logged_target
 from keyhole.policies import Always
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from keyhole.base.errors import LibraryMissing
+
 _LONGEST_LINE = 100
 _LONGEST_TITLE = 160
 _LONGEST_VALUE = 240
@@ -182,3 +184,12 @@ def _first_few(parts: Iterable[str], n_parts: int) -> str:
     if n_parts <= _MOST_VALUES:
         return ", ".join(parts)
     return ", ".join([*islice(parts, _FIRST_VALUES), f"… {n_parts} in all"])
+
+
+def data_frame(columns: Any) -> Any:
+    """Return columns, or rows that are mappings, as a pandas DataFrame."""
+    try:
+        import pandas
+    except ImportError:
+        raise LibraryMissing("Frames need pandas", "frames") from None
+    return pandas.DataFrame(columns)

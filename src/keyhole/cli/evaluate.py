@@ -10,7 +10,6 @@ from keyhole.base.errors import InvalidInput, check_integer, check_seed, shown
 from keyhole.base.files import write_atomically
 from keyhole.cli.description_options import command
 from keyhole.cli.exit_codes import ExitCode, one_sentence
-from keyhole.cli.ranked_logs import RANKERS_LOG, evaluate_ranked_log
 from keyhole.cli.terminal import (
     ERR,
     OUT,
@@ -23,12 +22,16 @@ from keyhole.cli.terminal import (
     to_json,
 )
 from keyhole.data import read_bandit
+from keyhole.game.log import Log
 from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.figures.values import save_values
 from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND
-from keyhole.offline.estimators import DECISIVE
-from keyhole.offline.evaluation import NAMED, Evaluation, Line, evaluate, told
+from keyhole.offline.evaluation import evaluate
+from keyhole.offline.lists import LOGGED, Rankings, evaluate_lists, rankings_by
+from keyhole.offline.report import Evaluation, Line, told
+from keyhole.offline.target import NAMED
 from keyhole.policies import load_policy
+from keyhole.rankers.lists.models import load_model
 
 _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
@@ -37,6 +40,8 @@ _OPTIONS = {
 """Parameters of :func:`~keyhole.offline.evaluation.evaluate` that are options."""
 _IN_THE_LIMIT = "student-t"
 """The bound whose intervals are shown beside those of the one that decides."""
+_RANKERS_LOG = ".npz"
+"""How the names of files end that Log.save writes."""
 
 
 def _policy(text: str, option: str) -> Any:
@@ -96,6 +101,30 @@ def _evaluate_choices(
         feature_names=_names(policies, "feature_names"),
     )
     return evaluate(logged, *policies, names=(Path(policy).name, Path(baseline).name), **options)
+
+
+def _rankings(text: str, option: str, log: Log) -> Rankings:
+    """Return what a saved model would have shown in each row of a log, or that it is the log."""
+    if text == LOGGED:
+        return LOGGED
+    if not Path(text).is_file():
+        raise InvalidInput(
+            f"{option} must be {LOGGED} or a model saved by keyhole learn, for the log of a "
+            f"ranker, got {shown(text)}."
+        )
+    return rankings_by(load_model(Path(text)), log, text)
+
+
+def _evaluate_lists(path: Path, policy: str, baseline: str, **options: Any) -> Evaluation:
+    """Return the verdict on a model of documents."""
+    log = Log.load(path)
+    return evaluate_lists(
+        log,
+        _rankings(policy, "--policy", log),
+        _rankings(baseline, "--baseline", log),
+        names=(Path(policy).name, Path(baseline).name),
+        **options,
+    )
 
 
 @command()
@@ -184,10 +213,10 @@ def evaluate_command(
             common = {"confidence": confidence, "bound": bound, "seed": seed}
             of_ranker = {"--measure": measure, "--top": top}
             of_choices = {"--floor": floor, "--clip": clip, "--actions": actions}
-            is_rankers = log.suffix == RANKERS_LOG
+            is_rankers = log.suffix == _RANKERS_LOG
             _check_fit(log, is_rankers, of_choices if is_rankers else of_ranker)
             if is_rankers:
-                result = evaluate_ranked_log(
+                result = _evaluate_lists(
                     log, policy, baseline, measure=measure or "DCG", k=top,
                     max_grade=None if rewards is None else rewards[1], **common,
                 )  # fmt: skip
@@ -227,26 +256,17 @@ def _print_lines(title: str, lines: dict[str, Line]) -> None:
     OUT.print()
 
 
-def _compared(result: Evaluation) -> tuple[tuple[str, dict[str, Line]], ...]:
-    """Return the names and numbers of policy, baseline and their difference."""
-    return (
-        (result.policy.name, result.policy.lines),
-        (result.baseline.name, result.baseline.lines),
-        (f"{result.policy.name} minus {result.baseline.name}", result.difference),
-    )
-
-
 def show_intervals(result: Evaluation) -> None:
     """Print the estimates that decide, with intervals: of the deciding bound, and in the limit."""
     names = list(dict.fromkeys([result.decided_by, _IN_THE_LIMIT]))
     rows = []
-    for name, lines in _compared(result):
-        line = lines[DECISIVE]
+    for name, lines in result.compared:
+        line = lines[result.decisive]
         ends = [end for each in names for end in line.intervals[each].ends]
         rows.append([escape(name), *(told(number) for number in (line.estimate.value, *ends))])
     headings = [f"{name}\n{end}>" for name in names for end in ("from", "to")]
     show_table(
-        f"Two-sided, at {result.confidence:.3g} ({DECISIVE})",
+        f"Two-sided, at {result.confidence:.3g} ({result.decisive})",
         ["", "value>", *headings],
         rows,
         boxed=False,
@@ -260,14 +280,8 @@ def show_verdict(result: Evaluation) -> None:
         say(f"Note: {note}")
     for warning in result.warnings:
         say(f" {warning}", "Warning:", "yellow", ERR)
-    bound, name = result.lower_bound, result.decided_by
-    found = f"the {name} bound on the difference is {told(bound)}; above 0 means promote."
     colour = "green" if result.verdict == "promote" else "yellow"
-    say(
-        f": {f'there is no {name} bound on the difference.' if bound is None else found}",
-        result.verdict,
-        f"bold {colour}",
-    )
+    say(f": {result.sentence}", result.verdict, f"bold {colour}")
 
 
 def _print(result: Evaluation) -> None:
@@ -275,14 +289,9 @@ def _print(result: Evaluation) -> None:
         f"Reward per row of {result.n_rows:,} rows, and what it certainly is at least, at "
         f"{result.confidence:.3g}.\n"
     )
-    for name, lines in _compared(result):
+    for name, lines in result.compared:
         _print_lines(escape(name), lines)
     show_intervals(result)
     for judged in (result.policy, result.baseline):
-        found = judged.diagnostics
-        say(
-            f"{judged.name}: {found.effective_rows:,.0f} effective rows of "
-            f"{found.n_rows:,}, acts in {found.overlap:.1%} of them ({found.n_rewarded} rewarded), "
-            f"largest weight {found.largest_weight:.4g}, mean weight {found.mean_weight:.3f}."
-        )
+        say(judged.sentence)
     show_verdict(result)

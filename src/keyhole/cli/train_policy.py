@@ -24,7 +24,9 @@ from keyhole.cli.terminal import (
 )
 from keyhole.data import BanditLog, read_bandit, write_bandit_csv, write_bandit_parquet
 from keyhole.data.bandit.splitting import SPLITS
-from keyhole.offline.evaluation import NAMED, Evaluation, evaluate
+from keyhole.offline.evaluation import evaluate
+from keyhole.offline.report import Evaluation
+from keyhole.offline.target import NAMED
 from keyhole.policies import MODELS, POLICIES, Trained, save_policy, train_policy
 from keyhole.policies.base import ScorePolicy
 from keyhole.policies.choosing import n_fits

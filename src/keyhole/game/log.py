@@ -29,6 +29,7 @@ from keyhole.contracts import (
     shown_in,
     values_by_position,
 )
+from keyhole.data.rounds import Rounds
 from keyhole.game.log_checks import check_log
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
@@ -194,6 +195,24 @@ class Log(NamedTuple):
             self.notes[row] if self.notes.size else no_note(),
         )
         return impression, Feedback(self.values[where])
+
+    def as_rounds(self, k: int) -> Rounds:
+        """Return the first k items of each list and their relevance, as evaluations see them."""
+        places, lengths = np.arange(k), np.diff(self.starts)[:, np.newaxis]
+        inside = places < lengths
+        at = np.where(inside, self.starts[:-1, np.newaxis] + places, 0)
+        gains = np.where(inside, self.values[at], np.nan)
+        for row in np.flatnonzero((inside & np.isnan(gains)).any(axis=1))[:1].tolist():
+            raise InvalidInput(
+                f"The log must reveal the first {min(k, int(lengths[row, 0]))} items, but row "
+                f"{row} hides some of them."
+            )
+        return Rounds(
+            np.where(inside, self.rankings[at], -1),
+            gains,
+            np.repeat(self.propensities[:, np.newaxis], k, axis=1),
+            float(self.propensities.min(initial=1.0)),
+        )
 
     def save(self, path: Path | str) -> None:
         """Write the log as plain arrays (.npz)."""

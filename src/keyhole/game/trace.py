@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.base.display import Described, Description
-from keyhole.base.errors import FloatArray, IntArray, InvalidInput, LibraryMissing, check_integer
+from keyhole.base.display import Described, Description, data_frame
+from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_integer
 from keyhole.base.lazy import named
 from keyhole.contracts import Ranker
 from keyhole.game.log import Log
@@ -293,11 +293,7 @@ class Trace(Described):
         are totals up to that round (NaN where not known); and ``ranker``, ``world``, ``measure``
         and ``sees``, the same in every row: frames of several games can be put together.
         """
-        try:
-            import pandas
-        except ImportError:
-            raise LibraryMissing("Frames need pandas", "frames") from None
-        return pandas.DataFrame(columns(self))
+        return data_frame(columns(self))
 
     def to_csv(self, path: Path | str) -> None:
         """Write what :meth:`to_frame` gives as CSV, every number exactly; pandas is not needed."""

@@ -2,11 +2,13 @@
 
 from keyhole.offline.bounds import (
     BOUNDS,
+    Interval,
     betting,
-    binomial_trials,
     bootstrap,
     clopper_pearson,
     empirical_bernstein,
+    interval,
+    intervals,
     lower_bounds,
     student_t,
 )
@@ -19,16 +21,20 @@ from keyhole.offline.estimators import (
     doubly_robust,
     estimate_all,
     importance_weighted,
+    predict_rewards,
     self_normalised,
 )
-from keyhole.offline.evaluation import Evaluation, best_fixed_action, evaluate
-from keyhole.offline.intervals import Interval, interval, intervals
-from keyhole.offline.item_estimator import seen_items
-from keyhole.offline.lists import evaluate_lists
-from keyhole.offline.overlap import training_overlap
-from keyhole.offline.rankings import item_position, top_set
-from keyhole.offline.rewards import predict_rewards
-from keyhole.offline.target import Target, logged_target, target_of
+from keyhole.offline.evaluation import best_fixed_action, evaluate
+from keyhole.offline.items import seen_items
+from keyhole.offline.lists import evaluate_lists, item_position, top_set
+from keyhole.offline.report import Evaluation
+from keyhole.offline.target import (
+    Target,
+    binomial_trials,
+    logged_target,
+    target_of,
+    training_overlap,
+)
 
 __all__ = [
     "BOUNDS",

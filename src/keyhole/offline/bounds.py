@@ -1,4 +1,4 @@
-"""Lower confidence bounds on a mean, one-sided: below it with at least the stated probability.
+"""Lower confidence bounds on a mean, below it with the stated probability, and intervals of them.
 
 ``betting``, ``empirical-bernstein`` and ``clopper-pearson`` hold for every number of rows;
 ``student-t`` and ``bootstrap`` hold in the limit, and docs/offline.md says how far they are from it
@@ -6,7 +6,7 @@ where clicks are rare.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,9 +22,7 @@ from keyhole.base.errors import (
     check_seed,
 )
 from keyhole.base.limits import check_memory
-from keyhole.data.bandit.log import BanditLog
 from keyhole.offline.estimators import Estimate
-from keyhole.offline.target import Target
 
 _BOLDEST = 0.5
 _HALVINGS = 40
@@ -39,6 +37,21 @@ class Bound:
     name: str
     value: float | None
     why_not: str = ""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An interval around an estimate; an end that nothing bounds is None, and ``why_not`` why."""
+
+    name: str
+    low: float | None
+    high: float | None
+    why_not: str = ""
+
+    @property
+    def ends(self) -> list[float | None]:
+        """Both ends, as plain data."""
+        return [self.low, self.high]
 
 
 def _special() -> Any:
@@ -225,31 +238,6 @@ def _check_range(contributions: FloatArray, low: float, high: float) -> None:
         )
 
 
-def binomial_trials(log: BanditLog, target: Target) -> tuple[int, int]:
-    """Return successes and trials whose success probability is the value of the policy.
-
-    Notes
-    -----
-    Two cases are binomial. A policy that takes one action for certain, on the log of a uniform
-    policy: the rows where both agree are a random sample of all contexts, and each is a success
-    with the policy's value as its probability. And the logging policy itself: every row counts.
-    In any other case rows would need weights, and this raises with the reason.
-    """
-    if not log.is_binary:
-        raise InvalidInput("Clopper-Pearson needs rewards that are 0 or 1.")
-    if target.is_logger:
-        return int(log.rewards.sum()), len(log)
-    if not (log.is_uniform and target.is_deterministic):
-        raise InvalidInput(
-            "Clopper-Pearson needs a uniform logging policy and a policy that takes one action for "
-            "certain, or the logging policy itself."
-        )
-    agree = target.weights > 0.0
-    if not agree.any():
-        raise InvalidInput("Clopper-Pearson needs a row in which the policy agrees with the log.")
-    return int(log.rewards[agree].sum()), int(agree.sum())
-
-
 _NO_TRIALS = "it is for the importance-weighted value of one policy"
 
 
@@ -340,6 +328,15 @@ DEFAULT_BOUND = next(iter(BOUNDS))
 """The first is the one that decides by default."""
 
 
+def check_bound(name: Any) -> str:
+    """Return the name of a bound that can decide between two policies, or raise."""
+    if not BOUNDS[check_choice(name, "`bound`", BOUNDS)].compares:
+        raise InvalidInput(
+            f"`bound` must bound a difference of two policies, which {name} does not."
+        )
+    return str(name)
+
+
 def lower_bound(
     name: str,
     estimate: Estimate,
@@ -365,6 +362,55 @@ def lower_bound(
     return Bound(name, None if why_not else row.compute(asked), why_not)
 
 
-def lower_bounds(estimate: Estimate, confidence: float = 0.95, **options: Any) -> dict[str, Bound]:
-    """Return every lower bound by name; options are those of :func:`lower_bound`."""
-    return {name: lower_bound(name, estimate, confidence, **options) for name in BOUNDS}
+def lower_bounds(
+    estimate: Estimate, confidence: float = 0.95, *, names: Iterable[str] = BOUNDS, **options: Any
+) -> dict[str, Bound]:
+    """Return lower bounds by name, by default every one; options as :func:`lower_bound`."""
+    return {name: lower_bound(name, estimate, confidence, **options) for name in names}
+
+
+def interval(name: str, estimate: Estimate, confidence: float = 0.95, **options: Any) -> Interval:
+    """Return a two-sided interval: either end is wrong with half of 1 - confidence.
+
+    Parameters
+    ----------
+    name
+        One of ``BOUNDS``. The upper end is the lower bound of the rows with their signs changed, so
+        it holds where the lower bound holds; bounds that need a largest contribution for it take
+        that of the estimate's range. No end is beyond what rewards can be worth in the mean.
+    options
+        Those of :func:`lower_bound`.
+
+    Notes
+    -----
+    What holds in the limit may be far from it where rewards are rare: at .3 % clicks and 2,000
+    rows, half of them with weight 2, an interval of Student's at 95 % holds in 79.7 % of logs, its
+    lower end alone in 99.6 %: logs with few clicks have a low estimate and little spread at once.
+
+    Examples
+    --------
+    >>> coins = Estimate("coins", np.tile([0.0, 1.0], 5000), "none", (0.0, 1.0))
+    >>> found = interval("betting", coins)
+    >>> round(found.low, 4), round(found.high, 4)
+    (0.4864, 0.5136)
+    """
+    row = BOUNDS[check_choice(name, "A bound", BOUNDS)]
+    half = (1.0 + check_confidence(confidence)) / 2.0
+    below = lower_bound(name, estimate, half, **options)
+    if below.value is None:
+        return Interval(name, None, None, below.why_not)
+    if estimate.bias == "down":
+        return Interval(
+            name, below.value, None, "the estimate may be too low, by nobody knows what"
+        )
+    above = row.mirror - row.compute(Question(estimate, half, **options).mirrored())
+    least, most = estimate.value_range or (-math.inf, math.inf)
+    low, high = (min(max(end, least), most) for end in (below.value, above))
+    return Interval(name, low, high)
+
+
+def intervals(
+    estimate: Estimate, confidence: float = 0.95, *, names: Iterable[str] = BOUNDS, **options: Any
+) -> dict[str, Interval]:
+    """Return two-sided intervals by the names of bounds; arguments as :func:`lower_bounds`."""
+    return {name: interval(name, estimate, confidence, **options) for name in names}

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.base.display import Described, Description
-from keyhole.base.errors import FloatArray, InvalidInput, check_number
+from keyhole.base.errors import FloatArray, InvalidInput, check_integer, check_number, check_seed
 from keyhole.data.bandit.log import BanditLog
 from keyhole.offline.target import Target
 
@@ -120,7 +120,15 @@ def importance_weighted(
     """
     known = reward_range(log, rewards)
     span = _weighted_range(target.largest_weight, known)
-    return Estimate("importance-weighted", target.weights * log.rewards, "none", span, known)
+    return Estimate("importance-weighted", _scores(log, target), "none", span, known)
+
+
+def _scores(
+    log: BanditLog, target: Target, predicted: Any = 0.0, base: FloatArray | None = None
+) -> FloatArray:
+    # Weights of a target are over propensities already.
+    rounds = log.as_rounds()._replace(chances=np.ones((len(log), 1)))
+    return rounds.scores(target.weights[:, np.newaxis], predicted, base)
 
 
 def self_normalised(log: BanditLog, target: Target) -> Estimate:
@@ -171,7 +179,7 @@ def direct(log: BanditLog, target: Target, predictions: ArrayLike) -> Estimate:
     ----------
     predictions
         The reward of every action in every row, (n, n_actions), such as those of
-        :func:`~keyhole.offline.rewards.predict_rewards`.
+        :func:`predict_rewards`.
     """
     table = _check_predictions(log, predictions)
     return Estimate("direct", (target.probabilities * table).sum(axis=1), "unknown")
@@ -209,7 +217,7 @@ def doubly_robust(
         low, high = min(known[0], float(table.min())), max(known[1], float(table.max()))
         reach = target.largest_weight * (high - low)
         span = (low - reach, high + reach)
-    contributions = expected + target.weights * (log.rewards - logged)
+    contributions = _scores(log, target, logged[:, np.newaxis], expected)
     return Estimate("doubly-robust", contributions, "none", span, known)
 
 
@@ -259,3 +267,65 @@ def estimate_all(
     """Return every estimate of a policy's value, by name."""
     asked = _Question(log, target, predictions, rewards, clip, fitted_elsewhere)
     return {name: estimate(asked) for name, estimate in ESTIMATORS.items()}
+
+
+# --------------------------------------------------------------------------- a model of rewards
+
+
+def predict_rewards(
+    log: BanditLog, *, penalty: float = 10.0, n_folds: int = 5, seed: int = 0
+) -> FloatArray:
+    """Return the predicted reward of every action in every row, by a ridge regression per action.
+
+    The rows are dealt into folds at random. Each fold is predicted by regressions fitted on the
+    other folds, so no row's prediction has seen its own reward.
+
+    Parameters
+    ----------
+    penalty
+        How strongly an action's prediction is drawn to the mean reward of all actions: as
+        strongly as this many rows would.
+    n_folds
+        How many times to fit.
+
+    Notes
+    -----
+    Features are standardised; an action that was never taken is predicted to earn the mean
+    reward. Predictions of clicks may be below 0 or above 1: to cut them off would bias their mean.
+
+    Examples
+    --------
+    >>> log = BanditLog.of(np.zeros((6, 0)), [0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0], [0.5] * 6)
+    >>> table = predict_rewards(log)
+    >>> bool((table[:, 0] > table[:, 1]).all())
+    True
+    """
+    check_number(penalty, "`penalty`", above=0.0)
+    n_folds = check_integer(n_folds, "`n_folds`", at_least=2)
+    fold = np.random.default_rng(check_seed(seed)).permutation(len(log)) % n_folds
+    table = np.full((len(log), log.n_actions), log.mean_reward)
+    for held_out in range(min(n_folds, len(log))):
+        seen, unseen = fold != held_out, fold == held_out
+        if seen.any():
+            table[unseen] = _fit_and_predict(log, seen, log.contexts[unseen], penalty)
+    return table
+
+
+def _fit_and_predict(
+    log: BanditLog, seen: FloatArray, contexts: FloatArray, penalty: float
+) -> FloatArray:
+    known, rewards, actions = log.contexts[seen], log.rewards[seen], log.actions[seen]
+    centre, scale = known.mean(axis=0), known.std(axis=0)
+    scale = np.where(scale > 0.0, scale, 1.0)
+    fit, ask = (
+        np.column_stack([np.ones(len(rows)), (rows - centre) / scale]) for rows in (known, contexts)
+    )
+    mean = float(rewards.mean())
+    ridge = penalty * np.eye(fit.shape[1])
+    table = np.full((len(ask), log.n_actions), mean)
+    for action in np.unique(actions).tolist():  # one that was never taken has weights of 0
+        rows = actions == action
+        chosen = fit[rows]
+        weights = np.linalg.solve(chosen.T @ chosen + ridge, chosen.T @ (rewards[rows] - mean))
+        table[:, action] += ask @ weights
+    return table

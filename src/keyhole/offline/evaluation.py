@@ -1,203 +1,35 @@
-"""The gate: promote a policy only if a lower confidence bound says that it beats the baseline."""
+"""A policy judged on a log of choices: promoted only if a lower bound says that it is better."""
 
-from dataclasses import dataclass
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from keyhole.base.display import Described, Description
 from keyhole.base.errors import InvalidInput, check_choice, check_seed
-from keyhole.base.lazy import named
 from keyhole.base.limits import check_memory
 from keyhole.data.bandit.log import BanditLog, check_rewards_differ
-from keyhole.data.bandit.row_digests import Overlap
-from keyhole.offline.bounds import (
-    BOUNDS,
-    DEFAULT_BOUND,
-    Bound,
+from keyhole.offline.bounds import DEFAULT_BOUND, check_bound, check_confidence
+from keyhole.offline.diagnostics import diagnose
+from keyhole.offline.estimators import Range, estimate_all, importance_weighted, predict_rewards
+from keyhole.offline.report import Evaluation, Side, compare
+from keyhole.offline.target import (
+    NAMED,
+    HasProbabilities,
+    Target,
     binomial_trials,
-    check_confidence,
-    lower_bounds,
+    logged_target,
+    target_of,
+    training_overlap,
+    training_remarks,
+    unseen_remarks,
 )
-from keyhole.offline.diagnostics import Diagnostics, diagnose
-from keyhole.offline.estimators import (
-    DECISIVE,
-    ESTIMATORS,
-    Estimate,
-    Range,
-    estimate_all,
-    importance_weighted,
-)
-from keyhole.offline.intervals import Interval, intervals
-from keyhole.offline.overlap import training_overlap, training_remarks, unseen_remarks
-from keyhole.offline.rewards import predict_rewards
-from keyhole.offline.target import HasProbabilities, Target, logged_target, target_of
 from keyhole.policies import Always, Uniform
 
 _BYTES_PER_CHANCE = 48
 """Chances, weights and predictions of both policies, of one action in one row."""
-_LONGEST_REMARK = 80
-NAMED = ("uniform", "logged", "best-fixed")
-"""Policies that need no file."""
 
 PolicyLike = HasProbabilities | ArrayLike | str
 """What can be evaluated: a policy, its probabilities row by row, or a name of NAMED."""
-
-
-def told(value: float | None) -> str:
-    """Return a number as tables of the gate have it."""
-    return "none" if value is None else f"{value:.5f}"
-
-
-def _between(line: "Line", bound: str) -> str:
-    found = line.intervals[bound]
-    return f"{told(line.estimate.value)} ({told(found.low)} to {told(found.high)})"
-
-
-@dataclass(frozen=True, repr=False)
-class Line(Described):
-    """One estimate with all its lower bounds, and its intervals by the names of the bounds."""
-
-    estimate: Estimate
-    bounds: dict[str, Bound]
-    intervals: dict[str, Interval]
-
-    def _described(self) -> Description:
-        rows = [
-            (
-                name,
-                f"at least {told(bound.value)}; {told(self.intervals[name].low)} to "
-                f"{told(self.intervals[name].high)}",
-            )
-            for name, bound in self.bounds.items()
-            if bound.value is not None
-        ]
-        return Description(f"{self.estimate.name} {told(self.estimate.value)}", rows)
-
-    @classmethod
-    def of(cls, estimate: Estimate, confidence: float, **options: Any) -> "Line":
-        """Return an estimate with all its bounds; options as in :func:`lower_bounds`."""
-        return cls(
-            estimate,
-            lower_bounds(estimate, confidence, **options),
-            intervals(estimate, confidence, **options),
-        )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the line as plain data."""
-        return {
-            "value": self.estimate.value,
-            "standard_error": self.estimate.error,
-            "bounds": {name: bound.value for name, bound in self.bounds.items()},
-            "why_not": {
-                name: bound.why_not for name, bound in self.bounds.items() if bound.value is None
-            },
-            "intervals": {name: found.ends for name, found in self.intervals.items()},
-        }
-
-
-@dataclass(frozen=True, repr=False)
-class Judged(Described):
-    """A policy on a log: every estimate with every bound, and how far the log can be trusted."""
-
-    name: str
-    lines: dict[str, Line]
-    diagnostics: Diagnostics
-    overlap: Overlap | None = None
-    """How many rows it was trained on; None where it does not say."""
-
-    def _described(self) -> Description:
-        rows = [(name, line.estimate.told) for name, line in self.lines.items()]
-        effective = f"{self.diagnostics.effective_rows:,.0f} of {self.diagnostics.n_rows:,}"
-        return Description(self.name, [*rows, ("effective rows", effective)])
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        overlap = self.overlap
-        return {
-            "name": self.name,
-            "estimates": {name: line.as_dict() for name, line in self.lines.items()},
-            "diagnostics": vars(self.diagnostics),
-            "training_rows": None
-            if overlap is None
-            else {**vars(overlap), "share": overlap.share, "is_known": overlap.is_known},
-        }
-
-
-@dataclass(frozen=True, repr=False)
-class Evaluation(Described):
-    """The verdict on a policy, and the numbers behind it."""
-
-    policy: Judged
-    baseline: Judged
-    difference: dict[str, Line]
-    confidence: float
-    decided_by: str
-    n_rows: int
-    notes: tuple[str, ...]
-    warnings: tuple[str, ...]
-
-    def _described(self) -> Description:
-        names = (self.policy.name, self.baseline.name)
-        title = f"{self.verdict}: {names[0]} against {names[1]} on {self.n_rows:,} rows"
-        decided = f"{told(self.lower_bound)} ({self.decided_by}, {self.confidence:.3g})"
-        rows = [
-            (names[0], _between(self.policy.lines[DECISIVE], self.decided_by)),
-            (names[1], _between(self.baseline.lines[DECISIVE], self.decided_by)),
-            ("difference", _between(self.difference[DECISIVE], self.decided_by)),
-            ("at least", decided),
-        ]
-        said = [("note", note) for note in self.notes] + [("warning", w) for w in self.warnings]
-        cut = [(kind, shorten(text, _LONGEST_REMARK, placeholder=" …")) for kind, text in said]
-        return Description(title, rows + cut)
-
-    @property
-    def lower_bound(self) -> float | None:
-        """The bound on the importance-weighted difference that decides."""
-        return self.difference[DECISIVE].bounds[self.decided_by].value
-
-    @property
-    def interval(self) -> tuple[float | None, float | None]:
-        """The two-sided interval of the importance-weighted difference, beside that bound."""
-        found = self.difference[DECISIVE].intervals[self.decided_by]
-        return found.low, found.high
-
-    @property
-    def verdict(self) -> str:
-        """``promote`` if the deciding bound on the difference is above 0, else ``keep``."""
-        bound = self.lower_bound
-        return "promote" if bound is not None and bound > 0.0 else "keep"
-
-    def plot(self, ax: Any = None, *, label: str | None = None) -> Any:
-        """Draw the difference of both policies with its lower bounds, and return the axes.
-
-        ``keyhole.plot(a, b)`` draws several; see :func:`~keyhole.lab.figures.plots.plot` for the
-        parameters. Above 0 the policy is better; the deciding bound is the end of a line.
-        """
-        labels = None if label is None else [label]
-        return named("keyhole.lab.figures.plots:plot")(self, ax=ax, labels=labels)
-
-    def drawing(self, label: str | None = None) -> Any:
-        """Return what :meth:`plot` draws, labelled by both policies if nobody says how."""
-        return named("keyhole.lab.figures.drawings:of_evaluation")(self, label)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
-        return {
-            "verdict": self.verdict,
-            "decided_by": self.decided_by,
-            "lower_bound": self.lower_bound,
-            "interval": list(self.interval),
-            "confidence": self.confidence,
-            "rows": self.n_rows,
-            "policy": self.policy.as_dict(),
-            "baseline": self.baseline.as_dict(),
-            "difference": {name: line.as_dict() for name, line in self.difference.items()},
-            "notes": list(self.notes),
-            "warnings": list(self.warnings),
-        }
 
 
 def best_fixed_action(log: BanditLog) -> int:
@@ -280,19 +112,21 @@ def evaluate(
     'keep'
     """
     check_rewards_differ(log, "to compare policies")
-    confidence, seed = check_confidence(confidence), check_seed(seed)
+    confidence, seed, bound = check_confidence(confidence), check_seed(seed), check_bound(bound)
     check_memory(
         float(len(log)) * log.n_actions * _BYTES_PER_CHANCE,
         f"The chances of {log.n_actions} actions in {len(log)} rows",
     )
-    check_choice(bound, "`bound`", BOUNDS)
-    if not BOUNDS[bound].compares:
-        raise InvalidInput(
-            f"`bound` must bound a difference of two policies, which {bound} does not."
-        )
     shown = names or (_name_of(policy, "policy"), _name_of(baseline, "baseline"))
-    overlaps, notes, remarks = _trained_on(log, (policy, baseline), shown, allow_training_rows)
-    if _is_best(policy) or _is_best(baseline):
+    asked = [policy, baseline]
+    overlaps = [training_overlap(log, each) for each in asked]
+    notes: list[str] = []
+    remarks: list[str] = []
+    for name, each, overlap in zip(shown, asked, overlaps, strict=True):
+        more, graver = training_remarks(name, each, overlap, allowed=allow_training_rows)
+        notes += more + unseen_remarks(log, name, each)
+        remarks += graver
+    if any(_is_best(each) for each in asked):
         chosen, kept = _halves(log, seed)
         best = best_fixed_action(log.rows(chosen))
         notes.append(
@@ -302,42 +136,19 @@ def evaluate(
         log = log.rows(kept)
         check_rewards_differ(log, "to compare policies")
         fixed = Always(log.n_actions, best)
-        policy, baseline = (
-            fixed if _is_best(each) else _rows_of(each, kept) for each in (policy, baseline)
-        )
+        asked = [fixed if _is_best(each) else _rows_of(each, kept) for each in asked]
         if predictions is not None:
             predictions = np.asarray(predictions)[kept]
     elsewhere = predictions is not None
     table = predict_rewards(log, seed=seed) if predictions is None else predictions
-    targets = [_target(log, each, floor) for each in (policy, baseline)]
-    estimates = [
-        estimate_all(log, t, table, rewards=rewards, clip=clip, fitted_elsewhere=elsewhere)
-        for t in targets
-    ]
-    judged = [
-        Judged(name, _lines(log, target, found, confidence, seed), diagnose(log, target), overlap)
-        for name, target, found, overlap in zip(shown, targets, estimates, overlaps, strict=True)
-    ]
-    no_trials = "it is not for differences of two policies"
-    difference = {
-        name: Line.of(
-            estimates[0][name].minus(estimates[1][name]), confidence, trials=no_trials, seed=seed
+    sides = []
+    for name, each, overlap in zip(shown, asked, overlaps, strict=True):
+        target = _target(log, each, floor)
+        estimates = estimate_all(
+            log, target, table, rewards=rewards, clip=clip, fitted_elsewhere=elsewhere
         )
-        for name in ESTIMATORS
-    }
-    warnings = remarks + [w for each in judged for w in each.diagnostics.warnings(each.name)]
-    warnings += no_bound(difference, bound)
-    return Evaluation(
-        judged[0], judged[1], difference, confidence, bound, len(log), tuple(notes), tuple(warnings)
-    )
-
-
-def no_bound(difference: dict[str, Line], bound: str) -> list[str]:
-    """Return a warning where there is nothing that could decide."""
-    decisive = difference[DECISIVE].bounds[bound]
-    if decisive.value is not None:
-        return []
-    return [f"There is no {bound} bound: {decisive.why_not}; give the range of rewards."]
+        sides.append(Side(name, estimates, diagnose(log, target), overlap, _trials(log, target)))
+    return compare(sides, confidence, bound, notes=notes, remarks=remarks, seed=seed)
 
 
 def _name_of(policy: PolicyLike, role: str) -> str:
@@ -374,32 +185,8 @@ def _target(log: BanditLog, policy: PolicyLike, floor: float | None) -> Target:
     return target_of(log, Uniform(log.n_actions), floor=floor)
 
 
-def _lines(
-    log: BanditLog, target: Target, estimates: dict[str, Estimate], confidence: float, seed: int
-) -> dict[str, Line]:
-    """Return every estimate of one policy with all its bounds."""
-    trials: tuple[int, int] | str
+def _trials(log: BanditLog, target: Target) -> tuple[int, int] | str:
     try:
-        trials = binomial_trials(log, target)
+        return binomial_trials(log, target)
     except InvalidInput as error:
-        trials = str(error)
-    return {
-        name: Line.of(
-            estimate, confidence, seed=seed, **({"trials": trials} if name == DECISIVE else {})
-        )
-        for name, estimate in estimates.items()
-    }
-
-
-def _trained_on(
-    log: BanditLog, policies: tuple[PolicyLike, ...], names: tuple[str, str], allowed: bool
-) -> tuple[list[Overlap | None], list[str], list[str]]:
-    """Return what policies share with a log, notes and warnings; raise where that is too much."""
-    overlaps, notes, warnings = [], [], []
-    for name, policy in zip(names, policies, strict=True):
-        overlap = training_overlap(log, policy)
-        more, graver = training_remarks(name, policy, overlap, allowed=allowed)
-        overlaps.append(overlap)
-        notes += more + unseen_remarks(log, name, policy)
-        warnings += graver
-    return overlaps, notes, warnings
+        return str(error)

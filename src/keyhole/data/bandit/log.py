@@ -18,6 +18,7 @@ from keyhole.data.bandit.columns import (
     whole,
 )
 from keyhole.data.bandit.splitting import Moment, first_rows
+from keyhole.data.rounds import Rounds
 
 _LARGEST = 1e75
 """Weights are rewards over propensities: their fourth powers are numbers yet."""
@@ -182,6 +183,15 @@ class BanditLog(Described):
     def is_uniform(self) -> bool:
         """Whether the logging policy took every action with the same probability."""
         return bool(np.allclose(self.propensities, 1.0 / self.n_actions, rtol=1e-9, atol=0.0))
+
+    def as_rounds(self) -> Rounds:
+        """Return the action of each row and its reward, as evaluations see them."""
+        return Rounds(
+            self.actions[:, np.newaxis],
+            self.rewards[:, np.newaxis],
+            self.propensities[:, np.newaxis],
+            float(self.propensities.min()),
+        )
 
     def rows(self, which: Any) -> "BanditLog":
         """Return the log of some rows, given by a mask or by indices."""

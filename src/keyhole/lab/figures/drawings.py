@@ -12,7 +12,7 @@ from keyhole.lab.figures.estimates import Estimated, Estimates
 from keyhole.lab.figures.panels import REGRET, Axes, Points, score_axes
 from keyhole.lab.figures.styles import ranker_name
 from keyhole.offline.bounds import BOUNDS
-from keyhole.offline.evaluation import Evaluation, Line
+from keyhole.offline.report import Evaluation, Line
 
 
 class CurveDrawing(NamedTuple):

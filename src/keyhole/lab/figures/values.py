@@ -8,7 +8,7 @@ from keyhole.lab.figures.drawings import estimates_of
 from keyhole.lab.figures.estimates import draw_estimates
 from keyhole.lab.figures.styles import looks_of
 from keyhole.offline.bounds import BOUNDS
-from keyhole.offline.evaluation import Evaluation
+from keyhole.offline.report import Evaluation
 
 _WIDTH, _HEIGHT = 11.0, 3.9
 _PANEL_TITLE = 10.0

@@ -10,7 +10,7 @@ import msgspec
 from keyhole.base.errors import KeyholeError
 from keyhole.service.commands import EvaluationRequest
 from keyhole.service.errors import NotFound
-from keyhole.service.evaluations import evaluate, judge_of
+from keyhole.service.evaluations import evaluate, scoring_of
 from keyhole.service.events import Config
 from keyhole.service.http.problems import Busy, Problem, problem_of
 from keyhole.service.ranker_state import LiveRanker
@@ -44,7 +44,7 @@ class Evaluations:
         best: tuple[str, ...] = ()
         if live.config.catalogue is not None:
             best = tuple(str(name) for name in live.learner.best())
-        judge_of(live.config, best)  # refuses what cannot be judged, now
+        scoring_of(live.config)  # refuses what cannot be judged, now
         waiting = sum(reply.status in ("queued", "running") for reply in self._replies.values())
         if waiting >= _WAITING:
             raise Busy(f"At most {_WAITING} evaluations may wait at once.")
