@@ -508,7 +508,7 @@ def test_a_snapshot_that_does_not_hold_is_passed_over():
     ):
         engine.store.put_snapshot(bad)
         assert check_ranker(engine.store, "animals").problems == (
-            "Ranker 'animals': the snapshot after event 3 is not what the log leads to.",
+            "Ranker 'animals': the snapshot after event 3 does not match the replayed log.",
         )
         assert state_of(Engine(engine.store)) == state_of(engine)
         assert engine.store.snapshots("animals") == []
@@ -580,7 +580,7 @@ def test_a_list_says_what_becomes_of_it_and_then_what_did():
         return page["outcome"], (page["feedback"] or {}).get("learned"), page["why"][-1]
 
     shown = rank(engine)
-    assert told(shown.event_id) == ("waiting", None, "Feedback is awaited.")
+    assert told(shown.event_id) == ("waiting", None, "Waiting for feedback.")
     said = answer(engine, shown.event_id, [1.0]).learned
     assert said == answer(engine, shown.event_id, [1.0]).learned == "learned"  # and when repeated
     assert told(shown.event_id)[:2] == ("learned", "learned")

@@ -141,7 +141,7 @@ def test_a_ranker_is_there_at_once_and_says_until_when_it_cannot_rank(monkeypatc
         assert f"{gauge} 0.0\n" in (await http.get("/metrics")).text
 
     logs = [line for line in serve(scenario) if line.get("ranker") == "animals"]
-    assert [line["event"] for line in logs] == ["Code is being prepared.", "Code is ready."]
+    assert [line["event"] for line in logs] == ["Preparing compiled code.", "Code is ready."]
     assert logs[1]["source"] == "compiled"
     assert (logs[1]["kind"], logs[1]["seconds"] > 0) == ("keystone", True)
     assert len(compilers.orders) == 1
@@ -195,7 +195,7 @@ def test_what_others_cannot_compile_is_compiled_here(
 
     logs = serve(scenario)
     assert logs[-1]["source"] == source
-    failed = [line for line in logs if line["event"] == "A process that compiles has failed."]
+    failed = [line for line in logs if line["event"] == "A compile worker failed."]
     assert [line["why"] for line in failed] == complaints
     assert len(compilers.orders) == n_orders
     assert any("keeps others waiting" in line["event"] for line in logs) == ("within" in source)
@@ -217,7 +217,7 @@ def test_what_cannot_be_prepared_at_all_is_told_and_tried(monkeypatch):
         assert "could not be compiled" in (await http.get("/rankers/animals")).text
         assert (await http.post("/v1/rankers/animals/rank")).status_code == 201
 
-    assert serve(scenario)[-1]["event"] == "Code cannot be prepared."
+    assert serve(scenario)[-1]["event"] == "Preparing compiled code failed."
 
 
 def test_a_start_says_what_it_prepares_and_can_be_stopped(monkeypatch):
@@ -248,7 +248,7 @@ def test_a_start_says_what_it_prepares_and_can_be_stopped(monkeypatch):
         threading.Timer(0.2, compilers.may_end.set).start()
         compilers.complaints = ["terminated"]
 
-    assert [line["event"] for line in serve(stopped, store)] == ["Code is being prepared."]
+    assert [line["event"] for line in serve(stopped, store)] == ["Preparing compiled code."]
 
 
 def test_the_log_read_again_knows_what_is_being_prepared(monkeypatch):
@@ -408,7 +408,7 @@ def test_kills_and_stops_while_code_is_compiled(tmp_path):
         assert is_gone(child)
     log = [json.loads(line) for line in (tmp_path / "service.log").read_text().splitlines()]
     said = [line["event"] for line in log if line.get("ranker") == "animals"]
-    assert "A process that compiles has failed." in said
+    assert "A compile worker failed." in said
     assert said[-1] == "Code is ready."
     assert not any("on the way of a request" in line["event"] for line in log)
 

@@ -162,7 +162,7 @@ def test_conflicts_say_what_must_follow(store):
     events = chain(3)
     with pytest.raises(Conflict, match=r"event of ranker 'shop' must have seq 1, got 2\."):
         store.append(events[1:])
-    with pytest.raises(Conflict, match="must be linked to all before it, which event 1 is not"):
+    with pytest.raises(Conflict, match="to the hash of the event before it; event 1 does not"):
         store.append([altered(events[0], idem="forged")])
 
 

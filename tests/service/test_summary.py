@@ -182,7 +182,7 @@ def test_the_page_of_an_event_says_why():
     assert (page["waiting"], page["feedback"]) == (True, None)
     assert page["why"][0].startswith("The ranker explored")
     assert "1 item was excluded" in " ".join(page["why"])
-    assert page["why"][-1] == "Feedback is awaited."
+    assert page["why"][-1] == "Waiting for feedback."
     said = GiveFeedback("animals", shown.event_id, FeedbackRequest(relevance=[1.0]))
     engine.execute(said, at=7_500)
     page = event_page(engine.ranker("animals"), shown.event_id)
@@ -211,7 +211,7 @@ def test_every_way_to_come_about_has_its_sentence():
     late = rank(engine)
     engine.execute(Expire("animals", (engine.ranker("animals").seq_of[late.event_id],)))
     page = event_page(engine.ranker("animals"), late.event_id)
-    assert page["why"][-1] == "No feedback came in time."
+    assert page["why"][-1] == "Expired without feedback."
     answer(engine, late.event_id, [0.0])
     page = event_page(engine.ranker("animals"), late.event_id)
     assert page["why"][-1].startswith("Feedback came too late")

@@ -243,7 +243,7 @@ def test_lessons_that_were_refused_are_counted():
     engine = engine_of()
     assert warnings(engine) == []
     engine.ranker("animals").tally.refused = 7
-    assert warnings(engine) == ["7 lessons had numbers too large to learn from."]
+    assert warnings(engine) == ["7 feedback events were refused: too large to learn from."]
     assert summary(engine.ranker("animals"))["counts"]["refused"] == 7
     assert set(ANIMALS) == {item["name"] for item in summary(engine.ranker("animals"))["items"]}
 
