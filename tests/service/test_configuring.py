@@ -133,7 +133,7 @@ def test_items_change_alone_and_the_reply_tells_the_list_as_it_is():
     with pytest.raises(InvalidInput):
         revise_now(engine, ItemsEdit(remove=["dog", "ant", "fox", "bee"]))
     configure(engine, "queries", n_features=2)
-    with pytest.raises(Conflict, match="no items of its own"):
+    with pytest.raises(Conflict, match="has no fixed list"):
         revised(request_of(engine.ranker("queries")), edit)
 
 

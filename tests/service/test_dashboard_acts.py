@@ -210,7 +210,7 @@ def test_pages_are_of_the_days_that_are_asked_for():
     assert [row["seq"] for row in listed["events"]] == list(range(17, 9, -1))
     assert listed["older"] is None
     none = get("/rankers/animals.json?since=2027-01-01").json()["page"]
-    assert none["texts"]["range_says"] == "No round of these days is in the charts."
+    assert none["texts"]["range_says"] == "The charts have no rounds on these days."
     for wrong in (
         "since=yesterday",
         "until=0001-01-01",

@@ -128,7 +128,7 @@ def test_a_ranker_is_there_at_once_and_says_until_when_it_cannot_rank(monkeypatc
         assert (await http.get("/v1/rankers/animals/state")).status_code == 200
         assert (await http.get("/v1/rankers")).json()["rankers"][0]["code"]["state"] == "preparing"
         page = (await http.get("/rankers/animals")).text
-        assert "Its code is being compiled, for" in page
+        assert "The ranker's code has been compiling for" in page
         assert "preparing, " in (await http.get("/")).text
         gauge = 'keyhole_ranker_preparing_seconds{ranker="animals"}'
         assert f"{gauge} 0.0\n" not in (await http.get("/metrics")).text
@@ -198,7 +198,9 @@ def test_what_others_cannot_compile_is_compiled_here(
     failed = [line for line in logs if line["event"] == "A compile worker failed."]
     assert [line["why"] for line in failed] == complaints
     assert len(compilers.orders) == n_orders
-    assert any("keeps others waiting" in line["event"] for line in logs) == ("within" in source)
+    assert any("which delays other requests" in line["event"] for line in logs) == (
+        "within" in source
+    )
 
 
 def test_what_cannot_be_prepared_at_all_is_told_and_tried(monkeypatch):
@@ -410,7 +412,7 @@ def test_kills_and_stops_while_code_is_compiled(tmp_path):
     said = [line["event"] for line in log if line.get("ranker") == "animals"]
     assert "A compile worker failed." in said
     assert said[-1] == "Code is ready."
-    assert not any("on the way of a request" in line["event"] for line in log)
+    assert not any("A request is compiling code" in line["event"] for line in log)
 
 
 @pytest.fixture

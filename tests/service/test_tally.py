@@ -181,7 +181,7 @@ def test_only_the_same_feedback_is_the_same(first, k, is_late):
             reply = answer(engine, event_id, **again)
             assert (reply.created, reply.seq, reply.learned) == (False, before.seq, before.learned)
         else:
-            with pytest.raises(Conflict, match="has other feedback already"):
+            with pytest.raises(Conflict, match="has different feedback already"):
                 answer(engine, event_id, **again)
     counts = summary(engine.ranker("animals"))["counts"]
     told = {status: int(status == first and not is_late) for status in said}
@@ -203,7 +203,7 @@ def test_waits_are_long_beyond_a_tenth_of_the_time_between_changes(n_waiting, is
         engine.ranker("animals").tally.count_alarm(round, round)
     for _ in range(n_waiting):
         rank(engine)
-    said = f"{n_waiting} lists wait for feedback, and the crowd seems to change every 150 rounds"
+    said = f"{n_waiting} lists wait for feedback, and preferences seem to change every 150 rounds"
     assert any(warning.startswith(said) for warning in warnings(engine)) == is_warned
     del engine.ranker("animals").tally.alarms[1:]
     assert warnings(engine) == []

@@ -143,10 +143,9 @@ def _why(
     answered: Answered | None,
 ) -> list[str]:
     """Return sentences on why a list was shown and whether it was learnt from."""
-    name = live.config.spec["name"]
-    known = f"the state of {name} after event {ranked.model_seq}"
+    name, known = live.config.spec["name"], f"as of event {ranked.model_seq}"
     if ranked.mode == "frozen":
-        why = [f"The ranker is frozen: this is the best list under {known}."]
+        why = [f"The ranker is frozen: this is the best list of {name} {known}."]
     elif ranked.own is not None:
         why = ["The ranker is an apprentice: the caller's list was shown."]
         why.append(
@@ -155,9 +154,9 @@ def _why(
             else "The apprentice's list had different top items: it cannot learn from this round."
         )
     elif ranked.explored:
-        why = [f"The ranker explored: this list differs from the best one under {known}."]
+        why = [f"The ranker explored: this list differs from the best list of {name} {known}."]
     else:
-        why = [f"The ranker did not explore: this is the best list under {known}."]
+        why = [f"The ranker did not explore: this is the best list of {name} {known}."]
     if ranked.n_excluded:
         n = ranked.n_excluded
         why.append(f"{n} item{' was' if n == 1 else 's were'} excluded by the caller.")
