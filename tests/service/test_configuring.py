@@ -86,7 +86,7 @@ def replayed(engine, name="animals"):
 )
 def test_a_put_that_leaves_out_what_is_set_is_refused(asked, lost):
     engine = engine_of(**asked)
-    with pytest.raises(Conflict, match=f"must name .*`{lost}`, which is .*PATCH"):
+    with pytest.raises(Conflict, match=f"must include .*`{lost}`, which is .*PATCH"):
         put(engine, items=["eel", *ANIMALS])
     assert engine.ranker("animals").version == 1
     changed = put(engine, items=["eel", *ANIMALS], **asked)

@@ -142,7 +142,7 @@ def test_a_ranker_with_a_flipped_bit_is_refused_by_event_and_others_are_served(p
             path_of = f"/v1/rankers/animals{what}"
             told = service.ask(method, path_of, faults=True, json=body)
             said = problem(told, 503, "ranker-damaged")["detail"]
-            assert "linked to all before it, which event 5 is not" in said
+            assert "link to the hash of the event before it; event 5 does not" in said
             assert "keyhole db check" in said
             assert "keyhole db restore" in said
         assert service.rank("others").status_code == 201
@@ -300,7 +300,7 @@ def test_a_snapshot_that_is_wrong_anywhere_is_dropped_and_the_log_replayed(path,
         assert len(wrong.body) == len(good.body)
         store.put_snapshot(wrong)
         (problem_found,) = check_ranker(store, "animals").problems
-        assert "the snapshot after event 36 is not what the log leads to" in problem_found
+        assert "the snapshot after event 36 does not match the replayed log" in problem_found
         with capture_logs() as logs:
             engine = Engine(store)
         (line,) = logs
@@ -363,7 +363,7 @@ def test_db_check_reads_what_snapshots_hold():
     cut = snapshots._SEAL + digest + content[:-1]
     engine.store.put_snapshot(Snapshot("animals", live.seq, live.sha256(), cut))
     (told,) = check_ranker(engine.store, "animals").problems
-    assert "the snapshot after event 3 is not what the log leads to" in told
+    assert "the snapshot after event 3 does not match the replayed log" in told
 
 
 # ----------------------------------------------------------------------------- the file

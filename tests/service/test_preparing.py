@@ -128,7 +128,7 @@ def test_a_ranker_is_there_at_once_and_says_until_when_it_cannot_rank(monkeypatc
         assert (await http.get("/v1/rankers/animals/state")).status_code == 200
         assert (await http.get("/v1/rankers")).json()["rankers"][0]["code"]["state"] == "preparing"
         page = (await http.get("/rankers/animals")).text
-        assert "The ranker's code has been compiling for" in page
+        assert "code has been compiling for" in page
         assert "preparing, " in (await http.get("/")).text
         gauge = 'keyhole_ranker_preparing_seconds{ranker="animals"}'
         assert f"{gauge} 0.0\n" not in (await http.get("/metrics")).text
@@ -216,7 +216,7 @@ def test_what_cannot_be_prepared_at_all_is_told_and_tried(monkeypatch):
         await until_up(http)
         await put(http)
         assert (await until_ready(http))["code"]["state"] == "failed"
-        assert "could not be compiled" in (await http.get("/rankers/animals")).text
+        assert "code failed after" in (await http.get("/rankers/animals")).text
         assert (await http.post("/v1/rankers/animals/rank")).status_code == 201
 
     assert serve(scenario)[-1]["event"] == "Preparing compiled code failed."
@@ -285,7 +285,7 @@ def test_clients_wait_for_code_unless_they_are_told_not_to(monkeypatch):
             info = await client.put_ranker("animals", items=ANIMALS, ready_within=0)
             assert info.code.state == "preparing"
             assert info.created
-            with pytest.raises(ServiceAway, match=r"not ready after 0\.3 s") as caught:
+            with pytest.raises(ServiceAway, match=r"still compiling after 0\.3 s") as caught:
                 await client.put_ranker("animals", items=ANIMALS, ready_within=0.3)
             assert caught.value.type == "urn:keyhole:problem:preparing"
             asyncio.get_running_loop().call_later(0.3, compilers.may_end.set)

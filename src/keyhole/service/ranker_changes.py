@@ -135,8 +135,8 @@ def _check_left_out(live: LiveRanker, command: Configure) -> None:
             for name, value in lost.items()
         )
         raise Conflict(
-            f"A PUT of ranker {live.name!r} must include {told}: omitting it would reset it to its "
-            f"default. Include it, or PATCH only the fields to change."
+            f"A PUT of ranker {live.name!r} must include {told}: omitted fields are reset to their "
+            f"defaults. PATCH changes only the fields that it names."
         )
 
 

@@ -64,7 +64,7 @@ def check_access(access: Access, needs: ScopeName, ranker: str | None, needs_all
         raise not_found(ranker)
     if not access.may(needs) or (needs_all and access.rankers is not None):
         raise Forbidden(
-            f"This request must have a key with scope {needs}{' for all rankers' * needs_all}."
+            f"This request must have a key with the scope {needs}{' for all rankers' * needs_all}."
         )
 
 
