@@ -45,12 +45,12 @@ def test_the_page_follows_the_ranker_live(visit, showroom):
 def test_a_page_of_a_fresh_ranker_fills_as_it_begins(visit, showroom):
     with visit("/rankers/fresh") as page:
         page.locator(LIVE).wait_for()
-        page.get_by_text("Nothing shown yet").wait_for()
+        page.get_by_text("No lists yet").wait_for()
         for _ in range(3):
             play_a_round(showroom, "fresh")
         page.locator(".ranking tbody tr").first.wait_for()
         page.locator("[data-chart=score] canvas").wait_for()
-        assert page.get_by_text("Nothing shown yet").is_hidden()
+        assert page.get_by_text("No lists yet").is_hidden()
         assert page.locator(".items tbody tr").count() == 7
 
 

@@ -118,7 +118,7 @@ def test_the_log_goes_back_page_by_page(get):
     assert [event["seq"] for event in configs["events"]] == [1]
     assert configs["older"] is None
     assert get(f"{RANKER}/events?before=2").text.count("<tr>") == 2
-    assert "Nothing older" in get(f"{RANKER}/events?before=1").text
+    assert "No older events" in get(f"{RANKER}/events?before=1").text
 
 
 @pytest.mark.parametrize("event_id", ["a/b?c=d&e#f%20<i>", "x.json"])
@@ -127,7 +127,7 @@ def test_an_impression_may_have_any_name(get, showroom, event_id):
     page = get(f"{RANKER}/events").text
     address = re.search(r'href="(/rankers/attractions/events/[^"]+)"', page)
     assert address is not None
-    assert "still awaited" in get(address[1]).text
+    assert "waiting" in get(address[1]).text
     told = FeedbackRequest(relevance=[1.0, 0.0])
     showroom.submit(GiveFeedback("attractions", event_id, told))
     assert "learnt from" in get(address[1]).text
@@ -216,7 +216,7 @@ def test_a_page_tells_what_is_rare():
     assert "Why DCG cannot be learnt from the top 2" in text
     assert "Use DCG." in text
     assert "Two grades look the same." in text
-    assert "The apprentice would do better" in text
+    assert "The apprentice is better" in text
     assert "Feedback takes longer than a tenth" in text
     assert "Round 1,400" in text
     assert text.count('class="alarm-mark"') == 3 + 3
@@ -226,7 +226,7 @@ def test_a_page_tells_what_is_rare():
 
 def test_a_page_of_queries_says_why_it_has_no_items():
     text = rendered(summary(items=None, shows=None, best=None, apprentice=None, simulation=False))
-    assert "Lists come with their requests" in text
+    assert "Each request brings its own documents" in text
     assert 'id="regret-title"' not in text
 
 

@@ -368,11 +368,14 @@ def test_an_evaluation_is_waited_for(connect, pauses):
         (lambda c: c.rank(""), "must be text, got ''"),
         (lambda c: c.rank(".."), "must be text, got '..'"),
         (lambda c: c.feedback("shop", "e"), "`relevance` must be given"),
-        (lambda c: c.feedback("shop", "e", 1, status="none"), "and nowhere else"),
+        (
+            lambda c: c.feedback("shop", "e", 1, status="none"),
+            "if and only if the status is observed",
+        ),
         (lambda c: c.feedback("shop", "e", [float("nan")]), "finite"),
         (lambda c: c.feedback("shop", "e", ["x"]), "`relevance` must be a list of numbers"),
         (lambda c: c.feedback("shop", "e", status="seen"), "observed, none or not_shown"),
-        (lambda c: c.put_ranker("shop", settings={"a": object()}), "plain data"),
+        (lambda c: c.put_ranker("shop", settings={"a": object()}), "must be JSON data"),
         (lambda c: c.feedback_batch("shop", [("e", 1)] * 1001), "at most 1000 lines, got 1001"),
         (lambda c: c.rank_batch("shop", 257), "`requests` must be an integer between 1 and 256"),
         (lambda c: c.rank_batch("shop", [{}] * 257), "at most 256 requests, got 257"),
@@ -388,7 +391,7 @@ def test_what_cannot_be_sent_is_refused_here(connect, call, sentence):
 
 @pytest.mark.parametrize("url", ["localhost:8360", "ftp://x", "http://", "", None, "http://[::1"])
 def test_an_address_that_is_none(url):
-    with pytest.raises(InvalidInput, match="`url` must be such as"):
+    with pytest.raises(InvalidInput, match="`url` must look like"):
         Client(url)
 
 
@@ -556,7 +559,7 @@ def test_answers_that_are_no_problems(connect, answer):
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"ranking": 3}', b"\xff"])
 def test_answers_of_somebody_else(connect, body):
     client, _ = connect((200, body))
-    with pytest.raises(ServiceError, match="must be that of a Keyhole service"):
+    with pytest.raises(ServiceError, match="is not from a Keyhole service"):
         client.rank("shop")
 
 

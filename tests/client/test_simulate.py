@@ -212,7 +212,7 @@ def test_a_service_that_is_not_there(monkeypatch):
     error = run("simulate-users", "http://localhost:1", code=2).stderr
     assert error.startswith("Error: The service did not answer: ConnectError")
     error = run("simulate-users", "nowhere", code=2).stderr
-    assert error == "Error: URL must be such as http://localhost:8360, got 'nowhere'.\n"
+    assert error == "Error: URL must look like http://localhost:8360, got 'nowhere'.\n"
 
 
 def test_an_interrupt_ends_with_what_was_seen(service_url, monkeypatch):

@@ -141,8 +141,8 @@ def test_warnings_count_lists_and_rounds(told):
             rounds = [alarm["round"] for alarm in summary["alarms"]]
             assert rounds == [4, 9, 20]
             assert [alarm["seq"] for alarm in summary["alarms"]] == [12, 27, 60]
-            assert f"{waiting} lists wait for feedback, and the crowd seems to change" in said
-            assert f"every {(20 - 4) / 2:.0f} rounds: changes are seen late" in said
+            assert f"{waiting} lists wait for feedback, and preferences seem to change" in said
+            assert f"every {(20 - 4) / 2:.0f} rounds: the ranker notices changes late" in said
         if summary["name"] == "hopeless":
             assert "NDCG@2 cannot be learnt from the relevance of the top 1" in said
     for page in told.all("GET /rankers/{ranker}.json"):

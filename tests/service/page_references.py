@@ -220,11 +220,11 @@ def texts_of(told: dict[str, Any], series: dict[str, Any]) -> dict[str, Any]:
         "items_left_out": "",
         "ranking_says": f"{n_differ} of {len(ranking)} positions differ"
         if n_differ
-        else "The list shown last is the one it believes best.",
+        else "The last shown list is the ranker's current best list.",
         "score_label": f"Line chart: mean relevance of the top {told['k']} over {rounds} rounds,"
         f" now {value(score)}; {len(told['alarms'])} alarms of the change test.",
-        "regret_label": "Line chart: regret per round over the rounds, now"
-        f" {value(regret)}; with full information and no noise it would be {informed}.",
+        "regret_label": "Line chart: regret per round over time, now"
+        f" {value(regret)}; with full information and without noise {informed}.",
         "exploration_label": "Line chart: share of rounds that explore,"
         f" now {percent(told['exploration_share'])}.",
     }
@@ -238,6 +238,6 @@ def index_row_of(told: dict[str, Any]) -> dict[str, Any]:
         "rounds": count(told["round"]),
         "waiting": count(told["counts"]["waiting"]),
         "score": value(last_known(line)),
-        "so_far": f"Score over the rounds, from {value(known[0])} to {value(known[-1])}",
+        "so_far": f"Score over time, from {value(known[0])} to {value(known[-1])}",
         "sparkline": drawn_points(told["series"]["round"], line, (100.0, 20.0), ends_of([line])),
     }

@@ -64,7 +64,9 @@ def test_a_list_that_nothing_is_known_of_has_no_value():
     assert (said["difference"]["value"], said["better"]) == (None, False)
     page = ranker_page(told)
     assert [row["text"] for row in page["rows"]["apprentice"]] == ["1.000", NONE, NONE]
-    assert page["texts"]["apprentice_says"].startswith("Nothing is known yet")
+    assert page["texts"]["apprentice_says"].startswith(
+        "The apprentice's lists have no feedback yet"
+    )
 
 
 def test_nobody_is_asked_for_a_share_that_is_set():
@@ -87,7 +89,7 @@ def test_lists_of_requests_that_are_never_shown_are_named(share, is_warned):
         answer(engine, reply.event_id, [1.0])
     assert any("never shown" in each for each in warnings(engine)) == is_warned
     told = summary(engine.ranker("animals"))
-    assert ranker_page(told)["texts"]["ranking_says"] == "Every query has a best list of its own."
+    assert ranker_page(told)["texts"]["ranking_says"] == "Every query has its own best list."
     own = told["apprentice"]["own"]
     assert (own["value"] is None) == (own["n"] == 0) == is_warned
 

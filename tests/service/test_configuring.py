@@ -86,7 +86,7 @@ def replayed(engine, name="animals"):
 )
 def test_a_put_that_leaves_out_what_is_set_is_refused(asked, lost):
     engine = engine_of(**asked)
-    with pytest.raises(Conflict, match=f"must name .*`{lost}`, which is .*PATCH"):
+    with pytest.raises(Conflict, match=f"must include .*`{lost}`, which is .*PATCH"):
         put(engine, items=["eel", *ANIMALS])
     assert engine.ranker("animals").version == 1
     changed = put(engine, items=["eel", *ANIMALS], **asked)
@@ -133,7 +133,7 @@ def test_items_change_alone_and_the_reply_tells_the_list_as_it_is():
     with pytest.raises(InvalidInput):
         revise_now(engine, ItemsEdit(remove=["dog", "ant", "fox", "bee"]))
     configure(engine, "queries", n_features=2)
-    with pytest.raises(Conflict, match="no items of its own"):
+    with pytest.raises(Conflict, match="has no fixed list"):
         revised(request_of(engine.ranker("queries")), edit)
 
 

@@ -142,7 +142,7 @@ def test_a_ranker_with_a_flipped_bit_is_refused_by_event_and_others_are_served(p
             path_of = f"/v1/rankers/animals{what}"
             told = service.ask(method, path_of, faults=True, json=body)
             said = problem(told, 503, "ranker-damaged")["detail"]
-            assert "linked to all before it, which event 5 is not" in said
+            assert "link to the hash of the event before it; event 5 does not" in said
             assert "keyhole db check" in said
             assert "keyhole db restore" in said
         assert service.rank("others").status_code == 201
@@ -151,10 +151,10 @@ def test_a_ranker_with_a_flipped_bit_is_refused_by_event_and_others_are_served(p
         assert [each["name"] for each in listed["rankers"]] == ["others"]
         assert [(each["name"], each["detail"]) for each in listed["damaged"]] == [("animals", said)]
         page = service.ask("GET", "/", headers={"accept": "text/html"}).text
-        assert "Damaged, and not served" in page
-        assert "which event 5 is not" in page
+        assert "Damaged rankers, which are not served" in page
+        assert "event 5 does not" in page
         shown = service.ask("GET", "/rankers/animals", faults=True)
-        assert (shown.status_code, "which event 5 is not" in shown.text) == (503, True)
+        assert (shown.status_code, "event 5 does not" in shown.text) == (503, True)
     with open_store(path, read_only=True) as store:
         assert last_of(store).seq == 36  # nothing was appended
 
@@ -193,7 +193,7 @@ def test_an_event_before_the_snapshot_is_checked_while_others_are_served(path, c
         assert service.rank("others").status_code == 201
         assert last_of(service.store).seq == 37
         service.until(lambda: service.desk._checking.is_done)
-    (told,) = [line for line in logs if line["event"].startswith("The log was checked")]
+    (told,) = [line for line in logs if line["event"].startswith("The log check has finished")]
     assert (told["rankers"], 0.0 <= told["seconds"] < 10.0) == (2, True)
     assert [line["ranker"] for line in logs if "is damaged" in line["event"]] == ["animals"]
 
@@ -224,7 +224,7 @@ def test_what_could_not_be_checked_is_tried_again(path, monkeypatch, method, err
     failed = [line for line in logs if line["event"].startswith("The log could not be checked")]
     assert [line["error"] for line in failed] == [str(error)] * len(failed)
     assert [line["seconds"] for line in failed[:2]] == [0.01, 0.02]
-    assert any(line["event"].startswith("The log was checked") for line in logs)
+    assert any(line["event"].startswith("The log check has finished") for line in logs)
 
 
 def test_requests_on_their_way_when_damage_is_found_are_answered(path):
@@ -310,7 +310,7 @@ def test_a_snapshot_that_is_wrong_anywhere_is_dropped_and_the_log_replayed(path,
         assert len(wrong.body) == len(good.body)
         store.put_snapshot(wrong)
         (problem_found,) = check_ranker(store, "animals").problems
-        assert "the snapshot after event 36 is not what the log leads to" in problem_found
+        assert "the snapshot after event 36 does not match the replayed log" in problem_found
         with capture_logs() as logs:
             engine = Engine(store)
         (line,) = logs
@@ -373,7 +373,7 @@ def test_db_check_reads_what_snapshots_hold():
     cut = snapshots._SEAL + digest + content[:-1]
     engine.store.put_snapshot(Snapshot("animals", live.seq, live.sha256(), cut))
     (told,) = check_ranker(engine.store, "animals").problems
-    assert "the snapshot after event 3 is not what the log leads to" in told
+    assert "the snapshot after event 3 does not match the replayed log" in told
 
 
 # ----------------------------------------------------------------------------- the file
@@ -416,7 +416,7 @@ def test_a_file_in_its_place_is_another_log(path):
 def test_no_log_is_made_where_there_was_one(path):
     away = path.with_name("away.db")
     path.rename(away)
-    with pytest.raises(StoreGone, match="must be there and hold a log, as it did before"):
+    with pytest.raises(StoreGone, match="must exist and hold a log, as it did before"):
         open_store(path)
     assert not path.exists()
     path.touch()
@@ -442,8 +442,8 @@ def test_commands_say_how_to_go_on_without_the_log(path, command):
     path.rename(path.with_name("away.db"))
     told = CliRunner().invoke(app, [*command, "--db", str(path)], env={"COLUMNS": "300"})
     assert told.exit_code == 2
-    assert "must be there and hold a log, as it did before" in told.stderr
-    assert "begin an empty one with keyhole serve --create" in told.stderr
+    assert "must exist and hold a log, as it did before" in told.stderr
+    assert "start an empty log with keyhole serve --create" in told.stderr
     assert not path.exists()
 
 
@@ -530,7 +530,7 @@ def test_a_journal_that_lost_what_was_acknowledged_is_noticed(path):
                 assert last_of(store).seq == 43
             continue
         for _ in range(2):  # nor is it forgotten at the second start
-            with pytest.raises(StoreDamaged, match="-wal is damaged: what was acknowledged last"):
+            with pytest.raises(StoreDamaged, match="-wal is damaged: the last acknowledged events"):
                 open_store(left)
         n_found += 1
     assert n_found > 30
@@ -570,7 +570,7 @@ def test_a_key_that_came_with_a_known_event_belongs_to_that_request():
         kinds = [event.kind for event in service.desk.store.events("animals")]
         assert kinds == ["config", "rank", "repeat"]
         page = service.ask("GET", "/rankers/animals/events", headers={"accept": "text/html"}).text
-        assert "Answered with the list of event 2 again" in page
+        assert "A repeated request was answered with the list of event 2" in page
         assert check_ranker(service.desk.store, "animals").problems == ()
 
 
@@ -605,7 +605,7 @@ def test_a_full_disk_is_not_ready_and_gets_ready_by_itself(path, monkeypatch):
         disk.break_at(0)
         problem(service.ask("POST", RANK, faults=True, json={}), 507, "store-full")
         told = problem(service.readiness(), 503, "not-ready")["detail"]
-        assert "There is no room left for the log" in told
+        assert "The disk is full" in told
         service.pause(1.0)  # in which it has tried
         assert service.readiness().status_code == 503
         problem(service.ask("POST", RANK, faults=True, json={}), 507, "store-full")

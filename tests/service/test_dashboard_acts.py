@@ -95,7 +95,7 @@ def test_a_ranker_is_created_once_it_is_confirmed(service):
         ({"name": "animals"}, "already"),
         ({"name": "a b"}, "The name must be"),
         ({"name": "x.json", "confirmed": "yes"}, "end in .json"),
-        ({"name": "x", "k": "many"}, "The field k must be"),
+        ({"name": "x", "k": "many"}, "The field k is invalid"),
         ({"name": "x", "items": "tea\ntea", "confirmed": "yes"}, "item"),
         ({"name": "x", "measure": "DGC", "confirmed": "yes"}, "Did you mean"),
     ):
@@ -200,7 +200,7 @@ def test_pages_are_of_the_days_that_are_asked_for():
     assert chart["rounds"] == [4, 5, 6, 7]
     place = whole["page"]["charts"]["score"]["rounds"].index(4)
     assert chart["lines"]["score"] == whole["page"]["charts"]["score"]["lines"]["score"][place:][:4]
-    assert told["page"]["texts"]["range_says"].startswith("The charts are of rounds 4 to 7;")
+    assert told["page"]["texts"]["range_says"].startswith("The charts show rounds 4 to 7;")
     assert told["page"]["rows"]["facts"] == whole["page"]["rows"]["facts"]
     assert [row["round"] for row in told["page"]["rows"]["series"]] == ["7", "6", "5", "4"]
     text = get(f"/rankers/animals?{days}").text
@@ -210,7 +210,7 @@ def test_pages_are_of_the_days_that_are_asked_for():
     assert [row["seq"] for row in listed["events"]] == list(range(17, 9, -1))
     assert listed["older"] is None
     none = get("/rankers/animals.json?since=2027-01-01").json()["page"]
-    assert none["texts"]["range_says"] == "No round of these days is in the charts."
+    assert none["texts"]["range_says"] == "The charts have no rounds on these days."
     for wrong in (
         "since=yesterday",
         "until=0001-01-01",

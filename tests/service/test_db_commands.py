@@ -60,9 +60,12 @@ def test_a_whole_log_passes(log):
     [
         (
             "UPDATE events SET at = 0 WHERE ranker = 'shop' AND seq = 9",
-            "must be linked to all before",
+            "must link to the hash of the event before it",
         ),
-        ("UPDATE snapshots SET sha256 = 'x' WHERE ranker = 'news'", "is not what the log leads to"),
+        (
+            "UPDATE snapshots SET sha256 = 'x' WHERE ranker = 'news'",
+            "does not match the replayed log",
+        ),
         (
             "UPDATE snapshots SET seq = 10000 WHERE ranker = 'news'",
             "snapshot after event 10000, but",
@@ -81,7 +84,7 @@ def test_what_is_no_log_is_told_apart_from_what_is_damaged(log, tmp_path):
     db = apsw.Connection(str(log))
     db.execute("PRAGMA user_version = 99")
     db.close()
-    assert "a newer Keyhole has written it" in run("check", log, code=2).stderr
+    assert "a newer Keyhole wrote it" in run("check", log, code=2).stderr
     log.write_bytes(log.read_bytes()[:6_000])
     assert "Damaged: " in run("check", log, code=1).stdout
 

@@ -71,7 +71,7 @@ def test_feedback_counts_once():
     again = answer(engine, shown.event_id, [1.0])
     assert (first.created, again.created) == (True, False)
     assert again.seq == first.seq
-    with pytest.raises(Conflict, match="has other feedback already"):
+    with pytest.raises(Conflict, match="has different feedback already"):
         answer(engine, shown.event_id, [0.0])
     with pytest.raises(Conflict):
         answer(engine, shown.event_id, status="not_shown")
@@ -101,8 +101,8 @@ def test_nothing_liked_counts_as_zeros_and_nothing_shown_as_nothing():
         ({"relevance": []}, "must be 1 number"),
         ({}, "must be 1 number"),
         ({"relevance": [1.5]}, "at most max_grade=1, got 1.5"),
-        ({"relevance": [1.0], "status": "none"}, "left out where status is none"),
-        ({"relevance": [1.0], "truth": {"ant": 1.0}}, "not for simulation"),
+        ({"relevance": [1.0], "status": "none"}, "omitted if status is none"),
+        ({"relevance": [1.0], "truth": {"ant": 1.0}}, "unless the ranker has `simulation`"),
     ],
 )
 def test_feedback_that_cannot_be_is_refused_and_leaves_nothing(given, match):
@@ -187,7 +187,7 @@ def test_an_idempotency_key_is_answered_alike():
     answer(engine, first.event_id, [1.0])
     assert rank(engine, idem="abc", exclude=["ant"]) == first
     assert kinds(engine).count("rank") == 1
-    with pytest.raises(KeyReused, match="came with another request"):
+    with pytest.raises(KeyReused, match="belongs to another request"):
         rank(engine, idem="abc")
     configure(engine, "others")
     assert rank(engine, "others", idem="abc").event_id != first.event_id
@@ -198,7 +198,7 @@ def test_an_event_id_of_the_callers_own():
     first = rank(engine, event_id="visit-7")
     assert first.event_id == "visit-7"
     assert rank(engine, event_id="visit-7") == first
-    with pytest.raises(Conflict, match="is of another request"):
+    with pytest.raises(Conflict, match="belongs to another request"):
         rank(engine, event_id="visit-7", deferred=True)
 
 
@@ -326,7 +326,7 @@ def test_an_apprentice_shows_the_callers_list():
     for wrong in (["eel"], ["ant", "ant"]):
         with pytest.raises(InvalidInput, match="`baseline` must name"):
             rank(engine, baseline=wrong)
-    with pytest.raises(InvalidInput, match="`baseline` must be left out in mode online"):
+    with pytest.raises(InvalidInput, match="`baseline` must be omitted in mode online"):
         rank(engine_of(), baseline=ANIMALS)
 
 
@@ -429,7 +429,7 @@ def test_packed_features_are_the_same_list():
     [
         ({}, "`features` must be given"),
         ({"features": [[1.0]]}, "rows of 2 numbers"),
-        ({"features": [[1.0, 2.0], [1.0]]}, "rows of one length"),
+        ({"features": [[1.0, 2.0], [1.0]]}, "rows of equal length"),
         ({"features": [[1.0, 2.0]], "items": [Document("a"), Document("b")]}, "2 rows of 2"),
         ({"features": [[1.0, 2.0]] * 2, "items": [Document("a")] * 2}, "different ids"),
         ({"features": Packed((1, 2), "AAAA")}, "must be 8 bytes"),
@@ -447,7 +447,7 @@ def test_a_list_that_cannot_be_ranked_is_refused(asked, match):
 
 
 def test_a_fixed_list_takes_no_other():
-    with pytest.raises(InvalidInput, match="left out for a fixed list"):
+    with pytest.raises(InvalidInput, match="omitted for a fixed list"):
         rank(engine_of(), features=[[1.0]])
 
 
@@ -508,7 +508,7 @@ def test_a_snapshot_that_does_not_hold_is_passed_over():
     ):
         engine.store.put_snapshot(bad)
         assert check_ranker(engine.store, "animals").problems == (
-            "Ranker 'animals': the snapshot after event 3 is not what the log leads to.",
+            "Ranker 'animals': the snapshot after event 3 does not match the replayed log.",
         )
         assert state_of(Engine(engine.store)) == state_of(engine)
         assert engine.store.snapshots("animals") == []
@@ -580,7 +580,7 @@ def test_a_list_says_what_becomes_of_it_and_then_what_did():
         return page["outcome"], (page["feedback"] or {}).get("learned"), page["why"][-1]
 
     shown = rank(engine)
-    assert told(shown.event_id) == ("waiting", None, "Feedback is awaited.")
+    assert told(shown.event_id) == ("waiting", None, "Waiting for feedback.")
     said = answer(engine, shown.event_id, [1.0]).learned
     assert said == answer(engine, shown.event_id, [1.0]).learned == "learned"  # and when repeated
     assert told(shown.event_id)[:2] == ("learned", "learned")

@@ -60,16 +60,16 @@ def test_every_pair_of_the_page_of_an_event(log):
             "Shown": f"{instant(page['at']):%Y-%m-%d %H:%M:%S} UTC",
             "Event": count(page["seq"]),
             "Round": count(page["round"]),
-            "Known up to event": count(page["seq"] - 1),
+            "Learnt up to event": count(page["seq"] - 1),
             "Exploring": "yes" if page["explored"] else "no",
             "Marginal propensity": value(page["p_marginal"]),
             "Conditional propensity": value(page["p_conditional"]),
         }
         if page["feedback"] is None:
-            wanted["Feedback"] = "still awaited" if page["waiting"] else "none in time"
+            wanted["Feedback"] = "waiting" if page["waiting"] else "expired without feedback"
         else:
-            wanted["Came after"] = duration(page["feedback"]["delay_seconds"])
-            wanted["Feedback's event"] = count(page["feedback"]["seq"])
+            wanted["Delay"] = duration(page["feedback"]["delay_seconds"])
+            wanted["Feedback event"] = count(page["feedback"]["seq"])
         assert {label: told[label] for label in wanted} == wanted
 
 
@@ -80,10 +80,10 @@ def test_every_sentence_with_a_number_of_the_page_of_an_event(log):
         excluded, chance = one.ranked.n_excluded, one.likely["p_marginal"]
         assert (f"{excluded} item" in why) == (excluded > 0)
         if one.own is not None and one.ranked.own is None:
-            assert f"up to event {one.event.seq - 1}" in why
-        assert ("had a chance of" in why) == (chance is not None)
+            assert f"as of event {one.event.seq - 1}." in why
+        assert ("had a marginal propensity of" in why) == (chance is not None)
         if chance is not None:
-            assert f"a chance of {chance:.3g} to be seen" in why
+            assert f"a marginal propensity of {chance:.3g}." in why
 
 
 def test_every_row_of_the_log(log):
@@ -116,7 +116,7 @@ def test_every_row_of_the_log(log):
             assert row["what"].startswith(f"relevance {seen}{more}; ")
         elif event.kind == "expire":
             n = len(body.seqs)
-            assert row["what"] == f"{n} list{'s' * (n != 1)} no longer waited for"
+            assert row["what"] == f"{n} list{'s' * (n != 1)} expired without feedback"
         elif event.kind == "config":
             n_items, k = len(body.catalogue), body.k
             assert row["what"].endswith(f", top {k}, {n_items} items")

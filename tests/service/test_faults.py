@@ -112,7 +112,7 @@ class Trial:
         return store
 
     def _reopened(self, store: SqliteStore) -> SqliteStore:
-        with pytest.raises(StoreFailed, match="must be opened anew"):
+        with pytest.raises(StoreFailed, match="must be reopened"):
             more(store, 1)
         store.close()
         return self.open()

@@ -70,7 +70,7 @@ def test_a_list_is_shown_and_learnt_from(service):
     assert (first.status_code, again.status_code) == (201, 200)
     assert first.json() == {"learned": "learned", "seq": before["seq"] + 2, "created": True}
     other = service.feedback(list_["event_id"], relevance=[0])
-    assert "the first one counts" in problem(other, 409, "conflict")["detail"]
+    assert "the first counts" in problem(other, 409, "conflict")["detail"]
     after = service.ask("GET", "/v1/rankers/animals/state").json()
     assert after["seq"] == before["seq"] + 2
     assert after["sha256"] != before["sha256"]

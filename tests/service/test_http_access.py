@@ -343,5 +343,5 @@ def test_forms_without_end_are_refused(locked):
 def test_the_page_of_keys_says_who_is_let_in_without_one(insecure):
     with Asked(insecure=insecure) as asked:
         page = asked.ask("GET", "/keys").text
-    assert ("everybody who reaches the port may do everything" in page) == insecure
-    assert ("only requests from this machine are answered" in page) != insecure
+    assert ("everybody who can reach the port has full access" in page) == insecure
+    assert ("requests from this machine have full access" in page) != insecure

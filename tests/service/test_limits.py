@@ -46,7 +46,7 @@ def test_texts_of_settings_are_not_empty_nor_longer_than_a_name_of_a_host():
 
 
 @pytest.mark.parametrize(("n_fields", "sentence"), [
-    (16, "at least 10 answered rounds"), (17, "A form must be pairs NAME=VALUE in UTF-8.")
+    (16, "at least 10 answered rounds"), (17, "A form must be NAME=VALUE pairs in UTF-8.")
 ])  # fmt: skip
 def test_a_form_of_an_evaluation_has_so_many_fields(n_fields, sentence):
     with Asked() as service:

@@ -99,8 +99,8 @@ def test_the_index_shows_a_page_and_searches(service):
     assert [each["name"] for each in found["rankers"]] == ["Shop", "bookshop"]
     assert found["page"]["texts"]["live"] == "2 rankers"
     none = service.ask("GET", "/?search=%3Cb%3E").text
-    assert "No ranker here has “&lt;b&gt;” in its name." in none
-    assert "No ranker yet" not in none.partition("hidden")[0]
+    assert "No rankers with “&lt;b&gt;” in their name." in none
+    assert "Create the first ranker" not in none.partition("hidden")[0]
     flags = service.ask("GET", "/index.json?search=nobody").json()["page"]["flags"]
     assert flags == {"some": False, "none": False, "nothing": True, "damaged": False}
 

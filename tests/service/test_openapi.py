@@ -70,7 +70,7 @@ def test_patterns_are_those_of_json_schema(described):
 def test_fields_are_described_as_in_the_code(described):
     fields = described["components"]["schemas"]["RankerRequest"]["properties"]
     assert set(fields) == set(RankerRequest.__struct_fields__)
-    assert fields["k"]["description"] == "How many items from the top feedback tells of."
+    assert fields["k"]["description"] == "The number of top items whose relevance feedback reveals."
 
 
 def test_every_status_of_a_problem_is_one_that_some_exception_has():

@@ -71,7 +71,7 @@ def test_what_is_not_known_any_more_is_not_told_otherwise(monkeypatch):
         assert each.ranker("queries").tally.refused == 3
     assert check_ranker(engine.store, "queries").problems == ()
     page = event_page(engine.ranker("queries"), told[0])
-    assert "not known any more" in page["why"][-1]
+    assert "no longer tells which" in page["why"][-1]
     # A ranker that goes on from its state has a log of its own, with other events.
     engine.execute(Rename("queries", "renamed"))
     assert engine.ranker("renamed").tally.refusals == []

@@ -46,7 +46,7 @@ def test_every_number_of_the_page_of_a_ranker(told):
     regret = [x for x in wanted["series"]["regret"] or [] if x is not None]
     assert bool(page["texts"]["regret_says"]) == (bool(regret) and regret[-1] < 0.0)
     if wanted["apprentice"] is not None:
-        decided = page["texts"]["apprentice_says"].startswith("The apprentice would do better")
+        decided = page["texts"]["apprentice_says"].startswith("The apprentice is better")
         assert decided == wanted["apprentice"]["better"]
 
 

@@ -128,7 +128,7 @@ def test_a_ranker_is_there_at_once_and_says_until_when_it_cannot_rank(monkeypatc
         assert (await http.get("/v1/rankers/animals/state")).status_code == 200
         assert (await http.get("/v1/rankers")).json()["rankers"][0]["code"]["state"] == "preparing"
         page = (await http.get("/rankers/animals")).text
-        assert "Its code is being compiled, for" in page
+        assert "code has been compiling for" in page
         assert "preparing, " in (await http.get("/")).text
         gauge = 'keyhole_ranker_preparing_seconds{ranker="animals"}'
         assert f"{gauge} 0.0\n" not in (await http.get("/metrics")).text
@@ -141,7 +141,7 @@ def test_a_ranker_is_there_at_once_and_says_until_when_it_cannot_rank(monkeypatc
         assert f"{gauge} 0.0\n" in (await http.get("/metrics")).text
 
     logs = [line for line in serve(scenario) if line.get("ranker") == "animals"]
-    assert [line["event"] for line in logs] == ["Code is being prepared.", "Code is ready."]
+    assert [line["event"] for line in logs] == ["Preparing compiled code.", "Code is ready."]
     assert logs[1]["source"] == "compiled"
     assert (logs[1]["kind"], logs[1]["seconds"] > 0) == ("keystone", True)
     assert len(compilers.orders) == 1
@@ -195,10 +195,12 @@ def test_what_others_cannot_compile_is_compiled_here(
 
     logs = serve(scenario)
     assert logs[-1]["source"] == source
-    failed = [line for line in logs if line["event"] == "A process that compiles has failed."]
+    failed = [line for line in logs if line["event"] == "A compile worker failed."]
     assert [line["why"] for line in failed] == complaints
     assert len(compilers.orders) == n_orders
-    assert any("keeps others waiting" in line["event"] for line in logs) == ("within" in source)
+    assert any("which delays other requests" in line["event"] for line in logs) == (
+        "within" in source
+    )
 
 
 def test_what_cannot_be_prepared_at_all_is_told_and_tried(monkeypatch):
@@ -214,10 +216,10 @@ def test_what_cannot_be_prepared_at_all_is_told_and_tried(monkeypatch):
         await until_up(http)
         await put(http)
         assert (await until_ready(http))["code"]["state"] == "failed"
-        assert "could not be compiled" in (await http.get("/rankers/animals")).text
+        assert "code failed after" in (await http.get("/rankers/animals")).text
         assert (await http.post("/v1/rankers/animals/rank")).status_code == 201
 
-    assert serve(scenario)[-1]["event"] == "Code cannot be prepared."
+    assert serve(scenario)[-1]["event"] == "Preparing compiled code failed."
 
 
 def test_a_start_says_what_it_prepares_and_can_be_stopped(monkeypatch):
@@ -248,7 +250,7 @@ def test_a_start_says_what_it_prepares_and_can_be_stopped(monkeypatch):
         threading.Timer(0.2, compilers.may_end.set).start()
         compilers.complaints = ["terminated"]
 
-    assert [line["event"] for line in serve(stopped, store)] == ["Code is being prepared."]
+    assert [line["event"] for line in serve(stopped, store)] == ["Preparing compiled code."]
 
 
 def test_the_log_read_again_knows_what_is_being_prepared(monkeypatch):
@@ -283,7 +285,7 @@ def test_clients_wait_for_code_unless_they_are_told_not_to(monkeypatch):
             info = await client.put_ranker("animals", items=ANIMALS, ready_within=0)
             assert info.code.state == "preparing"
             assert info.created
-            with pytest.raises(ServiceAway, match=r"not ready after 0\.3 s") as caught:
+            with pytest.raises(ServiceAway, match=r"still compiling after 0\.3 s") as caught:
                 await client.put_ranker("animals", items=ANIMALS, ready_within=0.3)
             assert caught.value.type == "urn:keyhole:problem:preparing"
             asyncio.get_running_loop().call_later(0.3, compilers.may_end.set)
@@ -408,9 +410,9 @@ def test_kills_and_stops_while_code_is_compiled(tmp_path):
         assert is_gone(child)
     log = [json.loads(line) for line in (tmp_path / "service.log").read_text().splitlines()]
     said = [line["event"] for line in log if line.get("ranker") == "animals"]
-    assert "A process that compiles has failed." in said
+    assert "A compile worker failed." in said
     assert said[-1] == "Code is ready."
-    assert not any("on the way of a request" in line["event"] for line in log)
+    assert not any("A request is compiling code" in line["event"] for line in log)
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ def test_the_key_of_a_batch_without_a_new_list_is_kept():
         assert each.store.last("animals") == last
     live = engine.ranker("animals")
     row = event_row(last, live.names_of, live.outcome)
-    assert row["what"] == "A batch was answered with lists that were shown before"
+    assert row["what"] == "A repeated batch was answered with its earlier lists"
     assert check_ranker(engine.store, "animals").problems == ()
 
 

@@ -60,7 +60,7 @@ def test_an_event_that_was_changed_is_noticed(engine, change):
     log = log_of(engine)
     log[4] = msgspec.structs.replace(log[4], **change)
     (problem,) = check_ranker(engine.store, "animals").problems
-    assert problem.startswith("Ranker 'animals': event 5 is not the one that was written")
+    assert problem.startswith("Ranker 'animals': event 5 does not match its hash link")
 
 
 def test_a_change_by_one_who_forges_the_links_shows_in_the_snapshot(engine):
@@ -71,7 +71,7 @@ def test_a_change_by_one_who_forges_the_links_shows_in_the_snapshot(engine):
     log[4] = msgspec.structs.replace(log[4], body=body)
     relinked(log)
     (problem,) = check_ranker(engine.store, "animals").problems
-    assert "the snapshot after event 11 is not what the log leads to" in problem
+    assert "the snapshot after event 11 does not match the replayed log" in problem
 
 
 def test_no_two_events_are_linked_alike(engine):

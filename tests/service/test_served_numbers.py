@@ -244,10 +244,10 @@ def test_every_number_of_the_page_of_a_verdict(confidence):
     page = result_page({**told, "measure": "DCG", "notes": []})
     bound, n = signed(told["lower_bound"]), count(told["rows"])
     assert page["sentence"].startswith(
-        f"With {100 * confidence:g} % confidence the policy earns at least {bound} in DCG"
+        f"The {100 * confidence:g} % lower confidence bound of the difference in DCG"
     )
-    assert f"by {n} rounds" in page["sentence"]
-    assert ("is above zero" in page["sentence"].replace("that is", "is")) == page["promote"]
+    assert f"and the baseline is {bound}, from {n} rounds" in page["sentence"]
+    assert ("is above zero" in page["sentence"]) == page["promote"]
     assert page["skipped"] == count(told["skipped"])
     for row, name in zip(page["rows"], ("policy", "baseline", "difference"), strict=True):
         robust, plain = told[name]["doubly-robust"], told[name]["importance-weighted"]
@@ -270,7 +270,7 @@ def test_every_number_of_the_figure_of_a_verdict():
     assert drawn["approximate"] == (at(0.5), at(2.0))
     assert drawn["sure"] == (0.0, 400.0)
     assert drawn["says"] == (
-        "Difference +1.000; interval that holds for every number of rounds "
+        "Difference +1.000; interval valid at every sample size "
         "\N{MINUS SIGN}9.000 to 2.500; approximate interval 0.500 to 2.000."
     )
 

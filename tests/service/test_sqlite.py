@@ -77,8 +77,8 @@ def test_events_neither_change_nor_go(path):
 @pytest.mark.parametrize(
     ("forgery", "sentence"),
     [
-        ("UPDATE events SET body = x'00' WHERE seq = 4", "The event after 3 .* must be linked to"),
-        ("UPDATE events SET at = at + 1 WHERE seq = 1", "The event after 0 .* must be linked to"),
+        ("UPDATE events SET body = x'00' WHERE seq = 4", "The event after 3 .* must link to"),
+        ("UPDATE events SET at = at + 1 WHERE seq = 1", "The event after 0 .* must link to"),
         ("DELETE FROM events WHERE seq = 4", "after 3 of ranker 'shop' must have seq 4, got 5"),
     ],
 )
@@ -101,7 +101,7 @@ def test_a_newer_form_is_refused_and_left_alone(path):
     change(path, f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     content = path.read_bytes()
     for read_only in (False, True):
-        with pytest.raises(StoreNewer, match=r"at most, got \d+: a newer Keyhole has written it"):
+        with pytest.raises(StoreNewer, match=r"or lower, got \d+: a newer Keyhole wrote it"):
             SqliteStore(path, read_only=read_only)
     assert path.read_bytes() == content
     change(path, f"PRAGMA user_version = {len(MIGRATIONS)}")
@@ -232,7 +232,7 @@ def test_who_waits_too_long_is_told_and_may_try_again(path, monkeypatch):
         more(store, 3)
         other = apsw.Connection(str(path))
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreInUse, match="was being written to for"):
+        with pytest.raises(StoreInUse, match="is locked by another process"):
             more(store, 1)
         with pytest.raises(StoreInUse), SqliteStore(path, read_only=True) as beside:
             beside.add_key(Key("kh", b"", (), (), 0))
@@ -336,7 +336,7 @@ def test_pages_that_cannot_be_moved_stop_what_follows(path, monkeypatch):
         monkeypatch.setattr(store, "_writer", Failing())
         events = more(store, 3)
         assert list(store.events("shop")) == events
-        with pytest.raises(StoreFailed, match="must be opened anew"):
+        with pytest.raises(StoreFailed, match="must be reopened"):
             more(store, 1)
     with SqliteStore(path) as store:
         assert list(store.events("shop")) == events

@@ -182,7 +182,7 @@ def test_the_page_of_an_event_says_why():
     assert (page["waiting"], page["feedback"]) == (True, None)
     assert page["why"][0].startswith("The ranker explored")
     assert "1 item was excluded" in " ".join(page["why"])
-    assert page["why"][-1] == "Feedback is awaited."
+    assert page["why"][-1] == "Waiting for feedback."
     said = GiveFeedback("animals", shown.event_id, FeedbackRequest(relevance=[1.0]))
     engine.execute(said, at=7_500)
     page = event_page(engine.ranker("animals"), shown.event_id)
@@ -206,15 +206,15 @@ def test_every_way_to_come_about_has_its_sentence():
     configure(engine, mode="frozen")
     assert "The ranker is frozen" in why(engine)
     configure(engine, mode="apprentice")
-    assert "had the same items on top" in why(engine, baseline=["cat"])
-    assert "had other items on top" in why(engine, baseline=["ant"])
+    assert "had the same top items" in why(engine, baseline=["cat"])
+    assert "had different top items" in why(engine, baseline=["ant"])
     late = rank(engine)
     engine.execute(Expire("animals", (engine.ranker("animals").seq_of[late.event_id],)))
     page = event_page(engine.ranker("animals"), late.event_id)
-    assert page["why"][-1] == "No feedback came in time."
+    assert page["why"][-1] == "Expired without feedback."
     answer(engine, late.event_id, [0.0])
     page = event_page(engine.ranker("animals"), late.event_id)
-    assert page["why"][-1].startswith("Feedback came too late")
+    assert page["why"][-1].startswith("Feedback arrived too late")
 
 
 # --------------------------------------------------------------------------- warnings
@@ -235,7 +235,7 @@ def test_owners_are_warned():
         answer(apprentice, rank(apprentice, baseline=["dog"]).event_id, [0.0])
     warned = summary(apprentice.ranker("animals"))["warnings"]
     best = apprentice.ranker("animals").learner.best()[0]
-    assert ("Nothing is known of" in " ".join(warned)) == (best != "dog")
+    assert ("which has no feedback yet" in " ".join(warned)) == (best != "dog")
 
 
 def test_long_waits_and_frequent_changes_are_told_apart():
@@ -247,7 +247,7 @@ def test_long_waits_and_frequent_changes_are_told_apart():
     for n_waiting in range(1, 12):
         rank(engine)
         said = " ".join(summary(live)["warnings"])
-        assert ("changes are seen late" in said) == (n_waiting > 10)
+        assert ("the ranker notices changes late" in said) == (n_waiting > 10)
 
 
 def test_an_alarm_is_noted_when_the_crowd_changes():

@@ -198,7 +198,7 @@ def test_only_the_same_feedback_is_the_same(first, k, is_late):
             reply = answer(engine, event_id, **again)
             assert (reply.created, reply.seq, reply.learned) == (False, before.seq, before.learned)
         else:
-            with pytest.raises(Conflict, match="has other feedback already"):
+            with pytest.raises(Conflict, match="has different feedback already"):
                 answer(engine, event_id, **again)
     counts = summary(engine.ranker("animals"))["counts"]
     told = {status: int(status == first and not is_late) for status in said}
@@ -220,7 +220,7 @@ def test_waits_are_long_beyond_a_tenth_of_the_time_between_changes(n_waiting, is
         engine.ranker("animals").tally.count_alarm(round, round)
     for _ in range(n_waiting):
         rank(engine)
-    said = f"{n_waiting} lists wait for feedback, and the crowd seems to change every 150 rounds"
+    said = f"{n_waiting} lists wait for feedback, and preferences seem to change every 150 rounds"
     assert any(warning.startswith(said) for warning in warnings(engine)) == is_warned
     del engine.ranker("animals").tally.alarms[1:]
     assert warnings(engine) == []
@@ -260,7 +260,7 @@ def test_lessons_that_were_refused_are_counted():
     engine = engine_of()
     assert warnings(engine) == []
     engine.ranker("animals").tally.refused = 7
-    assert warnings(engine) == ["7 lessons had numbers too large to learn from."]
+    assert warnings(engine) == ["7 feedback events were refused: too large to learn from."]
     assert summary(engine.ranker("animals"))["counts"]["refused"] == 7
     assert set(ANIMALS) == {item["name"] for item in summary(engine.ranker("animals"))["items"]}
 

@@ -105,6 +105,7 @@ COMMANDS: dict[str, Run | Elsewhere | Help] = {
     "bench.site.pages": Elsewhere("tests/unit/test_pages.py"),
     "bench.site.papers": Elsewhere("tests/unit/test_paper_pages.py"),
     "bench.site.pictures": Run("--only winners --out {tmp}", r"winners\.svg"),
+    "bench.site.sentences": Run("--count 3", "3 of [0-9]+ sentences"),
     "bench.site.tutorials": Help(
         "installs all dependencies; tests/unit/test_pages.py follows them"
     ),

@@ -1,7 +1,7 @@
-"""The client of the service: ask for lists, tell what was seen of them.
+"""The client of the service: request lists and send feedback.
 
-``Client`` waits and ``AsyncClient`` awaits; docs/service.md shows how. Neither a compiler nor any
-part of the service is imported.
+``Client`` is synchronous, ``AsyncClient`` asynchronous; docs/service.md has examples. The client
+imports neither Numba nor the service.
 """
 
 from keyhole.base.errors import LibraryMissing

@@ -1,4 +1,4 @@
-"""The two clients: one waits, the other awaits; what they say is in ``core``."""
+"""The synchronous and the asynchronous client; ``core`` has their common logic."""
 
 import asyncio
 import functools
@@ -12,24 +12,24 @@ import httpx
 from keyhole.base.errors import InvalidInput, check_number, shown
 from keyhole.base.version import __version__
 from keyhole.client.core import Core
-from keyhole.client.retries import Answer, Call, NoAnswer, Pause, Talk
+from keyhole.client.retries import Answer, Call, Exchange, NoAnswer, Pause
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def _settings(url: str, key: str | None, timeout: float) -> dict[str, Any]:
-    """Return what both kinds of connection are made with, or raise."""
+    """Return the arguments of the HTTP client, or raise."""
     try:
         parsed = httpx.URL(url)
     except (TypeError, httpx.InvalidURL):
         parsed = httpx.URL("")
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise InvalidInput(f"`url` must be such as http://localhost:8360, got {shown(url)}.")
+        raise InvalidInput(f"`url` must look like http://localhost:8360, got {shown(url)}.")
     headers = {"User-Agent": f"keyhole-client/{__version__}", "Accept": "application/json"}
     if key is not None:
         if not (isinstance(key, str) and key and key.isascii() and key.isprintable()):
-            raise InvalidInput("`key` must be what keyhole keys printed.")  # which no error shows
+            raise InvalidInput("`key` must be a key that keyhole keys printed.")  # never show it
         headers["Authorization"] = f"Bearer {key}"
     seconds = check_number(timeout, "`timeout`", above=0.0, at_most=3600.0)
     return {"base_url": parsed, "headers": headers, "timeout": seconds}
@@ -59,52 +59,52 @@ def _no_answer(error: httpx.TransportError) -> NoAnswer:
 
 
 def _waiting(
-    talk: Callable[Concatenate[Core, P], Talk[T]],
+    exchange: Callable[Concatenate[Core, P], Exchange[T]],
 ) -> Callable[Concatenate["Client", P], T]:
-    """Return a method that carries out a talk and returns what it returns."""
+    """Return a method that runs an exchange and returns its result."""
 
-    @functools.wraps(talk)
+    @functools.wraps(exchange)
     def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._carry_out(talk(self._core, *args, **kwargs))
+        return self._carry_out(exchange(self._core, *args, **kwargs))
 
     return method
 
 
 def _awaiting(
-    talk: Callable[Concatenate[Core, P], Talk[T]],
+    exchange: Callable[Concatenate[Core, P], Exchange[T]],
 ) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
-    """Return a coroutine method that carries out a talk and returns what it returns."""
+    """Return a coroutine method that runs an exchange and returns its result."""
 
-    @functools.wraps(talk)
+    @functools.wraps(exchange)
     async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._carry_out(talk(self._core, *args, **kwargs))
+        return await self._carry_out(exchange(self._core, *args, **kwargs))
 
     return method
 
 
 class Client:
-    """A client that waits for every answer; threads may share it.
+    """A synchronous client; it is thread-safe.
 
     Parameters
     ----------
     url
-        Where the service is, such as ``http://localhost:8360``.
+        The URL of the service, such as ``http://localhost:8360``.
     key
-        An access key, where the service asks for one.
+        An access key, if the service requires one.
     timeout
-        Seconds after which a request for a list is given up, as somebody waits for it. Nobody looks
-        on while feedback is given or a log is read: that may take 30 seconds, or ``timeout`` if it
-        is longer; a batch of feedback, which may have to wait for compiled code, and changes of
-        rankers, about which an oracle may have to be asked, may take two minutes.
+        The timeout of a rank request in seconds: a user is waiting for it. The timeout of feedback
+        and of reading logs is 30 seconds, or ``timeout`` if that is longer. Batches of feedback,
+        which may wait for compilation, and changes of rankers, which may have to check whether the
+        measure can be learnt, have two minutes.
     retries
-        How often a request is made again while nobody answers or the service is busy, with pauses
-        that double, and no earlier than it asks for.
+        The number of retries if the service does not answer or is busy, with exponential backoff,
+        and not before its Retry-After.
     transport
-        How requests travel; for tests.
+        The transport of httpx; for tests.
 
     Examples
     --------
-    >>> with Client("http://localhost:1", retries=0) as client:      # where nobody is
+    >>> with Client("http://localhost:1", retries=0) as client:      # nothing listens here
     ...     ranking = client.rank("shop", fallback=["tea", "coffee"])
     ...     ranking.ranking, ranking.from_fallback, client.feedback("shop", ranking, 1).sent
     (['tea', 'coffee'], True, False)
@@ -163,11 +163,11 @@ class Client:
     ) -> None:
         self.close()
 
-    def _carry_out(self, talk: Talk[T]) -> T:
+    def _carry_out(self, exchange: Exchange[T]) -> T:
         answer: Answer | NoAnswer | None = None
         while True:
             try:
-                step = talk.send(answer)
+                step = exchange.send(answer)
             except StopIteration as done:
                 return done.value
             if isinstance(step, Pause):
@@ -181,7 +181,7 @@ class Client:
 
 
 class AsyncClient:
-    """A client for programs that do other things meanwhile; else as :class:`Client`."""
+    """The asynchronous version of :class:`Client`."""
 
     def __init__(
         self,
@@ -237,11 +237,11 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
-    async def _carry_out(self, talk: Talk[T]) -> T:
+    async def _carry_out(self, exchange: Exchange[T]) -> T:
         answer: Answer | NoAnswer | None = None
         while True:
             try:
-                step = talk.send(answer)
+                step = exchange.send(answer)
             except StopIteration as done:
                 return done.value
             if isinstance(step, Pause):

@@ -1,4 +1,4 @@
-"""What can be asked of a service; both clients have these methods, and nothing else decides."""
+"""The methods of both clients, written once as exchanges."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,34 +31,34 @@ from keyhole.client.requests import (
     path_of,
     rank_fields,
 )
-from keyhole.client.retries import Answer, Call, Pause, Talk, ask, error_from, read
+from keyhole.client.retries import Answer, Call, Exchange, Pause, ask, error_from, read
 
 MOST_REQUESTS = 256
-"""Lists that the service shows at once."""
+"""The maximum number of requests in a rank batch."""
 MOST_LINES = 1_000
-"""Lines of feedback that the service takes at once."""
+"""The maximum number of lines in a feedback batch."""
 _PAGE = 1_000
 _POLL_SECONDS = 0.2
 _UNHURRIED_SECONDS = 30.0
-"""How long an answer may take that nobody who looks at a page waits for: all but that to a rank."""
+"""The timeout in seconds of requests that no user waits for: all but rank."""
 _BATCH_SECONDS = 120.0
-"""The same for a batch of feedback, of which the first may wait for compiled code."""
+"""The timeout of a feedback batch, which may have to wait for compilation."""
 _JUDGING_SECONDS = 120.0
-"""How long it may take to be told whether a measure can be learnt."""
+"""The timeout of changes that check whether a measure can be learnt."""
 READY_SECONDS = 120.0
-"""How long the first ranker of its kind is waited for: its code is compiled."""
+"""The wait for a new ranker, whose code may have to be compiled."""
 
 
 class Core:
-    """The talks of a client, and what it remembers: the last list of every ranker."""
+    """The exchanges of a client, with its memory of the last list of every ranker."""
 
     def __init__(self, retries: int) -> None:
         self._retries = check_integer(retries, "`retries`", at_least=0, at_most=20)
         self._last: dict[str, list[str]] = {}
         self._is_away = False
 
-    def _ask(self, call: Call, retries: int | None = None) -> Talk[Answer]:
-        """Make a call, and remember whether the service is there."""
+    def _ask(self, call: Call, retries: int | None = None) -> Exchange[Answer]:
+        """Make a call, and remember whether the service answered."""
         if not call.seconds and not call.path.endswith("/rank"):
             call = call._replace(seconds=_UNHURRIED_SECONDS)
         try:
@@ -90,40 +90,38 @@ class Core:
         seed: int | None = None,
         if_match: int | None = None,
         ready_within: float = READY_SECONDS,
-    ) -> Talk[RankerInfo]:
-        """Create a ranker, or say anew what one is; :meth:`change_ranker` changes what it names.
+    ) -> Exchange[RankerInfo]:
+        """Create or reconfigure a ranker; :meth:`change_ranker` changes single fields.
 
-        Everything that is not given has its default; a ranker that is there and would lose a
-        setting by that is left as it is (:class:`~keyhole.client.Conflict`).
-
-        The service has to compile the code of the first ranker of its kind, which takes seconds;
-        this waits for it.
+        Omitted arguments have their defaults. If that would reset a setting of an existing ranker,
+        the request is refused (:class:`~keyhole.client.Conflict`). For the first ranker of a kind
+        this waits some seconds until the service has compiled its code.
 
         Parameters
         ----------
         items
-            The names of a fixed list; leave it out, and give ``n_features`` (and ``max_items``),
-            where lists come with the requests.
+            The items of a fixed list; omit it, and give ``n_features`` (and ``max_items``), if
+            each request brings its own documents.
         ranker, settings
-            An algorithm of the library and its settings.
+            The algorithm and its settings.
         measure, k, max_grade
-            How lists are judged, how many items from the top feedback tells of, and the largest
-            relevance.
+            The measure of a list, the number of top items whose relevance feedback reveals, and
+            the largest relevance grade.
         mode, apprentice_share
-            ``apprentice`` shows the caller's baseline and learns beside it; ``frozen`` learns
-            nothing.
+            ``online`` shows the ranker's lists and learns; ``apprentice`` shows the caller's
+            baseline and learns from its feedback; ``frozen`` does not learn.
         wait_seconds, missing
-            How long feedback is waited for, and the relevance that counts where none came.
+            The seconds until a list expires, and the relevance to assume for expired lists.
         simulation
-            Whether feedback may tell the whole truth, for the dashboard.
+            Whether feedback may include the relevance of every item, for the dashboard.
         accept_linear_regret
-            Go on even where the measure cannot be learnt from this feedback.
+            Accept a measure that cannot be learnt from this feedback.
         if_match
-            The version that was read: a ranker that has changed since is left as it is.
-        ready_within
-            Seconds to wait until the ranker can be asked for lists;
-            :class:`~keyhole.client.ServiceAway` is raised after them, and the ranker is there all
-            the same. 0 does not wait: ``code`` of the result tells how far it is.
+            The version that was read; the change is refused if the ranker has changed since.
+            ready_within
+            Seconds to wait until the ranker's code is compiled, after which
+            :class:`~keyhole.client.ServiceAway` is raised although the ranker exists. 0: do not
+            wait; ``code`` of the result has the status.
         """
         check_number(ready_within, "`ready_within`", at_least=0.0, at_most=86_400.0)
         fields = {
@@ -142,8 +140,8 @@ class Core:
         while info.code.state == "preparing" and ready_within:
             if waited >= ready_within:
                 raise ServiceAway(
-                    f"Ranker {name!r} was created, but its code is not ready after "
-                    f"{ready_within:g} s: ask for lists later, or let `ready_within` be more.",
+                    f"Ranker {name!r} was created, but its code is still compiling after "
+                    f"{ready_within:g} s: request lists later, or increase `ready_within`.",
                     status=503,
                     type="urn:keyhole:problem:preparing",
                 )
@@ -154,7 +152,7 @@ class Core:
             info = msgspec.structs.replace(info, code=later.code)
         if info.code.state == "failed" and ready_within:
             raise ServiceError(
-                f"Ranker {name!r} was created, but its code could not be prepared: the log of the "
+                f"Ranker {name!r} was created, but its code could not be compiled: the log of the "
                 f"service says why.",
                 status=answer.status,
             )
@@ -162,16 +160,16 @@ class Core:
 
     def change_ranker(
         self, name: str, /, *, if_match: int | None = None, **changes: Any
-    ) -> Talk[RankerInfo]:
-        """Change what is named of a ranker, and nothing else.
+    ) -> Exchange[RankerInfo]:
+        """Change the given fields of a ranker.
 
         Parameters
         ----------
         if_match
-            The version that was read: a ranker that has changed since is left as it is.
-        changes
-            Any of ``items``, ``mode``, ``wait_seconds``, ``missing`` (None: rounds without feedback
-            teach nothing), ``apprentice_share``, ``simulation`` and ``accept_linear_regret``.
+            The version that was read; the change is refused if the ranker has changed since.
+            changes
+            Any of ``items``, ``mode``, ``wait_seconds``, ``missing`` (None: skip rounds without
+            feedback), ``apprentice_share``, ``simulation`` and ``accept_linear_regret``.
         """
         if isinstance(changes.get("items"), Sequence):
             changes["items"] = names_of(changes["items"], "items")
@@ -181,8 +179,8 @@ class Core:
 
     def set_items(
         self, name: str, items: Sequence[str], *, if_match: int | None = None
-    ) -> Talk[RankerInfo]:
-        """Change the list of a ranker, and nothing else."""
+    ) -> Exchange[RankerInfo]:
+        """Replace the items of a ranker."""
         body = body_of({"items": names_of(items, "items")})
         return self._change("PUT", path_of("rankers", name, "items"), body, if_match)
 
@@ -193,27 +191,29 @@ class Core:
         add: Sequence[str] = (),
         remove: Sequence[str] = (),
         if_match: int | None = None,
-    ) -> Talk[RankerInfo]:
-        """Add items to the end of a ranker's list, and remove some; what is so already stays so."""
+    ) -> Exchange[RankerInfo]:
+        """Append items to a ranker's list and remove others; the edit is idempotent."""
         body = body_of({"add": names_of(add, "add"), "remove": names_of(remove, "remove")})
         return self._change("POST", path_of("rankers", name, "items"), body, if_match)
 
-    def reset_ranker(self, name: str, *, if_match: int | None = None) -> Talk[RankerInfo]:
-        """Let a ranker forget all that it has learnt; its log goes on."""
+    def reset_ranker(self, name: str, *, if_match: int | None = None) -> Exchange[RankerInfo]:
+        """Discard everything a ranker has learnt; its log continues."""
         return self._change("POST", path_of("rankers", name, "reset"), b"", if_match)
 
-    def rename_ranker(self, name: str, to: str, *, if_match: int | None = None) -> Talk[RankerInfo]:
-        """Let a ranker go on under another name; what waits for feedback is given up."""
+    def rename_ranker(
+        self, name: str, to: str, *, if_match: int | None = None
+    ) -> Exchange[RankerInfo]:
+        """Rename a ranker, keeping its state; lists that wait for feedback expire."""
         body = body_of({"to": to})
         return self._change("POST", path_of("rankers", name, "rename"), body, if_match)
 
-    def delete_ranker(self, name: str, *, if_match: int | None = None) -> Talk[None]:
-        """Delete a ranker; its log stays."""
+    def delete_ranker(self, name: str, *, if_match: int | None = None) -> Exchange[None]:
+        """Delete a ranker; its log is kept."""
         yield from self._ask(Call("DELETE", path_of("rankers", name), headers=_match(if_match)))
 
     def _change(
         self, method: str, path: str, body: bytes, if_match: int | None
-    ) -> Talk[RankerInfo]:
+    ) -> Exchange[RankerInfo]:
         call = Call(method, path, body, _match(if_match), seconds=_JUDGING_SECONDS)
         answer = yield from self._ask(call)
         return read(answer, RankerInfo)
@@ -230,28 +230,29 @@ class Core:
         event_id: str | None = None,
         idempotency_key: str | None = None,
         fallback: Sequence[str] | None = None,
-    ) -> Talk[Ranking]:
-        """Return the list to show: of the ranker's own items, or of documents with features.
+    ) -> Exchange[Ranking]:
+        """Return the list to show: of the ranker's fixed items, or of documents with features.
 
-        Where the service is away, that is ``fallback``, or the list that it gave last (of a
-        fixed list), or the order of ``baseline`` or ``documents``; the result says so, and if
-        there is none of them, :class:`~keyhole.client.ServiceAway` is raised. Once it was away,
-        the service is asked only once a call until it answers: somebody waits for this list.
+        If the service is down, the result is ``fallback``, or else the last list of this ranker
+        (for a fixed list), or else the order of ``baseline`` or ``documents``, and its
+        ``from_fallback`` is true. Without any of them :class:`~keyhole.client.ServiceAway` is
+        raised. After a failure there are no retries until the service answers again, because a
+        user is waiting.
 
         Parameters
         ----------
         documents, features
-            Ids, and a row of numbers for each; None for a fixed list.
+            Document ids, and a row of features for each; None for a fixed list.
         exclude
-            Items that must not be shown now.
+            Items to leave out of this list.
         baseline
-            The list that an apprentice shows.
+            The caller's list, which an apprentice shows.
         deferred
-            Whether feedback is waited for only once the list is activated.
-        event_id
-            The id of this event, where the caller has one.
+            Start the feedback timer only when the list is activated.
+            event_id
+            The id for this event; default: the service makes one.
         idempotency_key
-            Made for every call, so that a retry shows the same list; give one to make that hold
+            By default a new one per call, so that a retry returns the same list; give one to retry
             across processes.
         """
         fields = rank_fields(documents, features, exclude, baseline, deferred, event_id)
@@ -279,20 +280,20 @@ class Core:
         requests: int | Sequence[Mapping[str, Any]],
         *,
         idempotency_key: str | None = None,
-    ) -> Talk[list[RankItem]]:
-        """Return many lists to show, at most 256 of them: a fraction of the cost of one by one.
+    ) -> Exchange[list[RankItem]]:
+        """Return up to 256 lists in one request, at a fraction of the cost of single requests.
 
         Parameters
         ----------
         requests
-            How many lists of a fixed list are wanted; or what each is asked for with, by the names
-            that :meth:`rank` has (``documents``, ``features``, ``exclude``, ``baseline``,
-            ``deferred``, ``event_id``).
+            The number of lists, for a fixed list; or a dict per request with arguments of
+            :meth:`rank` (``documents``, ``features``, ``exclude``, ``baseline``, ``deferred``,
+            ``event_id``).
         idempotency_key
-            Made for every call, so that a retry shows the same lists.
+            By default a new one per call, so that a retry returns the same lists.
 
-        There is a result for each request, in their order. One that is refused harms no other:
-        ``status`` of its result is not 201, and ``detail`` says why. There is no fallback.
+        There is one result per request, in order. A refused request does not affect the others: the
+        ``status`` of its result is not 201, and ``detail`` has the reason. There is no fallback.
         """
         if isinstance(requests, int):
             check_integer(requests, "`requests`", at_least=1, at_most=MOST_REQUESTS)
@@ -322,7 +323,7 @@ class Core:
         baseline: Sequence[str] | None,
         fallback: Sequence[str] | None,
     ) -> list[str]:
-        """Return the list to show where the service is away; an empty one if there is none."""
+        """Return the fallback list; empty if there is none."""
         seen = self._last.get(ranker) if documents is None else None
         listed = names_of(fallback, "fallback") or seen or baseline or documents or []
         return [item for item in listed if item not in set(exclude or [])]
@@ -335,12 +336,11 @@ class Core:
         *,
         status: Status = "observed",
         truth: Mapping[str, float] | None = None,
-    ) -> Talk[FeedbackResult]:
-        """Tell what was seen of a list: the relevance of its first k items.
+    ) -> Exchange[FeedbackResult]:
+        """Send feedback on a list: the relevance of its first k items.
 
-        ``status`` is ``none`` where the list was seen and nothing was liked, and ``not_shown``
-        where it was not seen. Feedback for a list that came from a fallback is not sent, and the
-        result says so.
+        ``status`` is ``none`` if the list was seen and nothing was relevant, and ``not_shown`` if
+        it was not seen. Feedback on a fallback list is not sent; ``sent`` is then false.
         """
         fields = feedback_fields(relevance, status, truth)
         event_id = event_of(event)
@@ -352,11 +352,11 @@ class Core:
 
     def feedback_batch(
         self, ranker: str, lines: Iterable[tuple[str | Ranking | RankItem, Relevance | Status]]
-    ) -> Talk[list[LineResult]]:
-        """Tell what was seen of many lists, at most 1,000 of them.
+    ) -> Exchange[list[LineResult]]:
+        """Send feedback on up to 1,000 lists.
 
-        A line is an event and its relevance, or ``"none"`` or ``"not_shown"``. Lines for lists
-        that came from a fallback are left out. There is a result for each line that was sent.
+        A line is an event and its relevance, or ``"none"`` or ``"not_shown"``. Lines on fallback
+        lists are not sent. There is one result per line that was sent.
         """
         sent = []
         for event, seen in lines:
@@ -381,32 +381,32 @@ class Core:
         rows = [row for row in answer.body.splitlines() if row.strip()]
         return [read(answer._replace(body=row), LineResult) for row in rows]
 
-    def activate(self, ranker: str, event: str | Ranking | RankItem) -> Talk[None]:
-        """Begin to wait for the feedback of a deferred list, which is shown now."""
+    def activate(self, ranker: str, event: str | Ranking | RankItem) -> Exchange[None]:
+        """Start the feedback timer of a deferred list, which is shown now."""
         event_id = event_of(event)
         if event_id is not None:
             path = path_of("rankers", ranker, "events", event_id, "activate")
             yield from self._ask(Call("POST", path))
 
-    def events_page(self, ranker: str, after: int) -> Talk[Page]:
+    def events_page(self, ranker: str, after: int) -> Exchange[Page]:
         """Return the next page of a ranker's log."""
         path = path_of("rankers", ranker, "events")
         params = {"after": str(after), "limit": str(_PAGE)}
         answer = yield from self._ask(Call("GET", path, params=params))
         return read(answer, Page)
 
-    def state(self, ranker: str) -> Talk[State]:
-        """Return how far a ranker has come, and the hash of what it knows."""
+    def state(self, ranker: str) -> Exchange[State]:
+        """Return the progress of a ranker and the hash of its state."""
         answer = yield from self._ask(Call("GET", path_of("rankers", ranker, "state")))
         return read(answer, State)
 
-    def ranker(self, name: str) -> Talk[RankerInfo]:
-        """Return a ranker as it is configured."""
+    def ranker(self, name: str) -> Exchange[RankerInfo]:
+        """Return the configuration of a ranker and its progress."""
         answer = yield from self._ask(Call("GET", path_of("rankers", name)))
         return read(answer, RankerInfo)
 
-    def rankers(self) -> Talk[list[RankerInfo]]:
-        """Return all rankers that this key may see, read page by page."""
+    def rankers(self) -> Exchange[list[RankerInfo]]:
+        """Return all rankers that this key may see."""
         found: list[RankerInfo] = []
         params = {"limit": str(_PAGE)}
         while True:
@@ -426,20 +426,20 @@ class Core:
         confidence: float | None = None,
         bound: str | None = None,
         after: int | None = None,
-    ) -> Talk[Evaluation]:
-        """Judge another list on the log of a ranker, and wait for the verdict.
+    ) -> Exchange[Evaluation]:
+        """Evaluate another policy on the log of a ranker, and wait for the result.
 
         Parameters
         ----------
         policy
-            An order of all items, or ``"best"`` (the default: the best list by now) or
-            ``"uniform"``.
+            An order of all items, ``"best"`` (default: the ranker's current best list) or
+            ``"uniform"`` (random order).
         baseline
-            What it must beat, in the same words; the default, ``"logged"``, is what was shown.
+            The baseline to beat, given likewise; default: ``"logged"``, the lists that were shown.
         confidence, bound
-            How sure the verdict must be, and the bound that decides.
+            The confidence level and the confidence bound of the verdict.
         after
-            Judge by rounds after this event alone, which the policy has not learnt from.
+            Use only rounds after this event: a held-out part that the policy did not see.
         """
         fields = {
             "policy": policy, "baseline": baseline, "confidence": confidence, "bound": bound,

@@ -1,4 +1,4 @@
-"""What a service may answer instead of what was asked for."""
+"""Exceptions of the client."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ from keyhole.base.errors import InvalidInput, KeyholeError
 
 
 class ServiceError(KeyholeError):
-    """A call that was not answered with what was asked for.
+    """A call that failed.
 
-    ``status`` is that of HTTP, None where nobody answered; ``type`` names the kind of problem for
-    programs, ``detail`` says it to people, and ``errors`` has a ``pointer`` (RFC 6901) and a
-    ``message`` for every part of the request that cannot be used. ``extra`` is what else the
-    problem tells, such as the ``verdict`` on a measure that cannot be learnt. ``retry_after`` is
-    how many seconds the service asks to wait.
+    ``status`` is the HTTP status, None without an answer. ``type`` identifies the problem for
+    programs, ``detail`` explains it to people, and ``errors`` has a ``pointer`` (RFC 6901) and a
+    ``message`` for every invalid part of the request. ``extra`` has further fields of the problem,
+    such as the ``verdict`` on a measure that cannot be learnt. ``retry_after`` is the number of
+    seconds the service asks to wait before a retry.
     """
 
     def __init__(
@@ -32,28 +32,28 @@ class ServiceError(KeyholeError):
 
     @property
     def pointers(self) -> list[str]:
-        """Where in the request the mistakes are."""
+        """The JSON pointers to the invalid parts of the request."""
         return [each["pointer"] for each in self.errors]
 
 
 class ServiceAway(ServiceError):
-    """Nobody answered, or the service says that it cannot answer now."""
+    """The service did not answer, or is temporarily unavailable."""
 
 
 class NotAllowed(ServiceError):
-    """A key that is missing, wrong, or not for this."""
+    """The access key is missing or invalid, or lacks the scope."""
 
 
 class NotFound(ServiceError):
-    """A ranker or an event that is not there, or not for this key."""
+    """A ranker or an event that does not exist, or that this key may not see."""
 
 
 class Conflict(ServiceError):
-    """Something else was said before, or the ranker has changed since it was read."""
+    """A conflict with an earlier request, or the ranker has changed since it was read."""
 
 
 class RequestRefused(ServiceError, InvalidInput):
-    """A request that cannot be used."""
+    """An invalid request."""
 
 
 _KINDS: dict[int, type[ServiceError]] = {
@@ -67,7 +67,7 @@ _KINDS: dict[int, type[ServiceError]] = {
 
 
 def kind_of(status: int) -> type[ServiceError]:
-    """Return the exception that a status of HTTP stands for."""
+    """Return the exception class of an HTTP status."""
     if status in _KINDS:
         return _KINDS[status]
     if status >= 500:

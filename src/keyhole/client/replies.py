@@ -1,4 +1,4 @@
-"""What the service answers, as types; fields that a newer service adds are passed over."""
+"""Types of the service's replies; unknown fields, from newer services, are ignored."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """How a list came about: the mode, whether it explores, and how likely its top was."""
+    """The policy that chose a list: its mode, whether it explored, and the propensity."""
 
     mode: str
     explored: bool = False
@@ -17,9 +17,8 @@ class Policy(msgspec.Struct, frozen=True):
 class Ranking(msgspec.Struct, frozen=True):
     """A list to show, best first.
 
-    ``event_id`` is what feedback is given under, and ``k`` how many items from the top it tells of.
-    Where the service was away, ``from_fallback`` is true: there is no event, nothing is awaited,
-    and feedback for it is not sent.
+    Feedback is given under ``event_id``, on the first ``k`` items. If the service was down,
+    ``from_fallback`` is true: there is no event, and feedback on the list is not sent.
     """
 
     ranking: list[str]
@@ -32,9 +31,9 @@ class Ranking(msgspec.Struct, frozen=True):
 
 
 class RankItem(msgspec.Struct, frozen=True):
-    """What became of one request of a batch: the status that it would have had alone.
+    """The result of one request of a batch, with the status of a single request.
 
-    With 201 it has the fields of a :class:`Ranking`; otherwise ``type`` and ``detail`` are those
+    With status 201 it has the fields of a :class:`Ranking`, otherwise the ``type`` and ``detail``
     of the problem.
     """
 
@@ -50,17 +49,17 @@ class RankItem(msgspec.Struct, frozen=True):
 
 
 class RankBatch(msgspec.Struct, frozen=True):
-    """What became of all requests of a batch."""
+    """The results of all requests of a batch."""
 
     replies: list[RankItem]
 
 
 class FeedbackResult(msgspec.Struct, frozen=True):
-    """What became of feedback.
+    """The outcome of feedback.
 
-    ``learned`` is ``learned`` (it has taught), ``unused`` (it cannot teach), ``late`` (nobody
-    waited for it any more) or ``refused`` (its numbers are too large to learn from). Feedback for a
-    list that did not come from the service is not sent: ``sent`` is false, and there is no ``seq``.
+    ``learned`` is ``learned``, ``unused`` (nothing to learn from), ``late`` (the list had expired)
+    or ``refused`` (its numbers are too large to learn from). Feedback on a fallback list is not
+    sent: ``sent`` is false, and there is no ``seq``.
     """
 
     learned: str
@@ -70,9 +69,9 @@ class FeedbackResult(msgspec.Struct, frozen=True):
 
 
 class LineResult(msgspec.Struct, frozen=True):
-    """What became of a line of a batch, numbered from 1: the status that it would have had alone.
+    """The result of a line of a batch, numbered from 1, with the status of a single request.
 
-    Where that is not 200 or 201, ``type`` and ``detail`` are those of the problem.
+    If that is not 200 or 201, ``type`` and ``detail`` describe the problem.
     """
 
     line: int
@@ -85,7 +84,7 @@ class LineResult(msgspec.Struct, frozen=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """What came of judging another policy on a log; ``result`` has values and their bounds."""
+    """An off-policy evaluation; ``result`` has values and their confidence bounds."""
 
     id: str
     status: str
@@ -94,23 +93,23 @@ class Evaluation(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A page of a log, and after which seq the next one begins."""
+    """A page of a log, and the seq after which the next page starts."""
 
     events: list[dict[str, Any]]
     next_after: int | None = None
 
 
 class RankerPage(msgspec.Struct, frozen=True):
-    """A page of rankers, and after which name the next one begins."""
+    """A page of rankers, and the name after which the next page starts."""
 
     rankers: list["RankerInfo"]
     next_after: str | None = None
 
 
 class Code(msgspec.Struct, frozen=True):
-    """Whether the compiled code of a ranker is there, and how long it has taken.
+    """The status of a ranker's compiled code, and the seconds of compilation.
 
-    ``state`` is ``preparing``, ``ready`` or ``failed``; a service that does not tell is ready.
+    ``state`` is ``preparing``, ``ready`` or ``failed``; older services do not send it.
     """
 
     state: str = "ready"
@@ -118,10 +117,9 @@ class Code(msgspec.Struct, frozen=True):
 
 
 class RankerInfo(msgspec.Struct, frozen=True):
-    """A ranker as it is configured, and how far it has come.
+    """The configuration of a ranker, and its progress.
 
-    ``version`` is what ``if_match`` of a later change takes; ``code`` tells whether it can be asked
-    for lists.
+    ``version`` is the value for ``if_match``; ``code`` has the status of compilation.
     """
 
     name: str
@@ -137,7 +135,7 @@ class RankerInfo(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """How far a ranker has come, and the hash of what it knows."""
+    """The progress of a ranker, and the hash of its state."""
 
     seq: int
     round: int

@@ -1,4 +1,4 @@
-"""What is sent: bodies and paths, made of what a caller gives."""
+"""Builds paths and bodies of requests from the caller's arguments."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ Relevance = float | Sequence[float]
 
 
 def path_of(*parts: str) -> str:
-    """Return the path of a resource, whatever characters its name has.
+    """Return the path of a resource, with names escaped.
 
     Examples
     --------
@@ -31,16 +31,16 @@ def path_of(*parts: str) -> str:
 
 
 def body_of(fields: Mapping[str, Any], *, none: bool = False) -> bytes:
-    """Return the fields that were given as JSON; with ``none``, None is a value as others are."""
+    """Return the fields as JSON without those that are None, unless ``none`` is set."""
     given = {name: value for name, value in fields.items() if none or value is not None}
     try:
         return msgspec.json.encode(given)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidInput(f"A request must be plain data, got something else: {error}.") from None
+        raise InvalidInput(f"A request must be JSON data: {error}.") from None
 
 
 def packed(features: ArrayLike, n_documents: int) -> dict[str, Any]:
-    """Return features as the service reads them fastest: little-endian float32 in base64.
+    """Return features as base64 of little-endian float32, the fastest encoding.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def packed(features: ArrayLike, n_documents: int) -> dict[str, Any]:
             f"`features` must have a row for each of the {n_documents} documents and at least one "
             f"column, got {rows.shape[0]} rows and {rows.shape[1]} columns."
         )
-    with np.errstate(over="ignore"):  # what is too large is named below
+    with np.errstate(over="ignore"):  # infinite values raise below
         small = rows.astype("<f4")
     bad = np.argwhere(~np.isfinite(small))
     if len(bad):
@@ -67,7 +67,7 @@ def packed(features: ArrayLike, n_documents: int) -> dict[str, Any]:
 
 
 def names_of(items: Sequence[str] | None, name: str) -> list[str] | None:
-    """Return names of items as a list; text is a sequence of letters, and never meant as one."""
+    """Return item names as a list; a single string is refused."""
     if items is None:
         return None
     if isinstance(items, str | bytes) or not all(isinstance(item, str) for item in items):
@@ -101,12 +101,12 @@ def rank_fields(
 def feedback_fields(
     relevance: Relevance | None, status: Status, truth: Mapping[str, float] | None
 ) -> dict[str, Any]:
-    """Return a feedback request: ``observed`` comes with the relevance that was seen."""
+    """Return a feedback request; status ``observed`` requires the relevance."""
     if status not in ("observed", "none", "not_shown"):
         raise InvalidInput(f"`status` must be observed, none or not_shown, got {shown(status)}.")
     if (status == "observed") != (relevance is not None):
         raise InvalidInput(
-            f"`relevance` must be given where the status is observed and nowhere else, got "
+            f"`relevance` must be given if and only if the status is observed, got "
             f"{shown(relevance)} and {status!r}."
         )
     values = None
@@ -123,5 +123,5 @@ def feedback_fields(
 
 
 def event_of(event: str | Ranking | RankItem) -> str | None:
-    """Return the id that feedback is given under; None where there is no event."""
+    """Return the event id of a list; None for a fallback list."""
     return event.event_id if isinstance(event, Ranking | RankItem) else event

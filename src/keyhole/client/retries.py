@@ -1,8 +1,7 @@
-"""How a call is made, without a wire: both clients carry out the steps that are written here.
+"""Retries with exponential backoff, without I/O, for the sync and the async client.
 
-A talk is a generator. It yields what to do next, a :class:`Call` to send or a :class:`Pause` to
-make, is sent the :class:`Answer` to each call, and returns what its caller wants to know. Retries
-are thus written once, and are the same for both clients.
+An exchange is a generator: it yields a :class:`Call` to send or a :class:`Pause` to sleep,
+receives the :class:`Answer` to each call, and returns the result.
 """
 
 import random
@@ -16,12 +15,12 @@ import msgspec
 from keyhole.client.errors import ServiceAway, ServiceError, kind_of
 
 FIRST_PAUSE = 0.1
-"""Seconds before a call is made again; each further pause is twice as long."""
+"""Seconds before the first retry; each further pause is twice as long."""
 LONGEST_PAUSE = 30.0
-"""Seconds that are waited at most: a service that asks for more is away."""
+"""The longest pause in seconds; a service with a longer Retry-After counts as down."""
 
 _MAY_PASS = {429, 502, 503, 504}
-"""Statuses after which the same call may succeed a moment later."""
+"""HTTP statuses worth a retry."""
 
 _PROBLEM_FIELDS = {"type", "title", "status", "detail", "errors", "instance"}
 
@@ -37,17 +36,17 @@ class Call(NamedTuple):
     headers: Mapping[str, str] = {}
     params: Mapping[str, str] = {}
     seconds: float = 0.0
-    """How long the answer may take, where that is longer than others may."""
+    """The timeout in seconds, if it is longer than the client's."""
 
 
 class Pause(NamedTuple):
-    """Seconds to let pass."""
+    """A pause in seconds."""
 
     seconds: float
 
 
 class Answer(NamedTuple):
-    """What came back; the names of headers are in small letters."""
+    """An HTTP response; header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -55,16 +54,16 @@ class Answer(NamedTuple):
 
 
 class NoAnswer(NamedTuple):
-    """Why nothing came back."""
+    """The reason why there was no response."""
 
     why: str
 
 
-Talk = Generator[Call | Pause, Answer | NoAnswer | None, T]
+Exchange = Generator[Call | Pause, Answer | NoAnswer | None, T]
 
 
-def ask(call: Call, retries: int) -> Talk[Answer]:
-    """Make a call, up to so many times again where that can help, or raise what was answered."""
+def ask(call: Call, retries: int) -> Exchange[Answer]:
+    """Make a call with retries; raise the error of the last answer."""
     for attempt in range(retries + 1):
         answer = yield call
         if isinstance(answer, Answer) and 200 <= answer.status < 300:
@@ -80,13 +79,13 @@ def ask(call: Call, retries: int) -> Talk[Answer]:
 
 
 def _backoff(attempt: int) -> float:
-    """Return a pause that doubles; half of it is random, so that clients do not come at once."""
+    """Return the exponential backoff; half of it is random jitter."""
     longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**attempt)
     return longest * random.uniform(0.5, 1.0)
 
 
 def error_of(answer: Answer | NoAnswer | None) -> ServiceError:
-    """Return what an answer says that is not what was asked for."""
+    """Return the exception of a failed call."""
     if not isinstance(answer, Answer):
         why = "it gave no reason" if answer is None else answer.why
         return ServiceAway(f"The service did not answer: {why}.")
@@ -97,7 +96,7 @@ def error_of(answer: Answer | NoAnswer | None) -> ServiceError:
 def error_from(
     problem: dict[str, Any], status: int, retry_after: float | None = None
 ) -> ServiceError:
-    """Return the exception that a problem (RFC 9457) stands for."""
+    """Return the exception of an RFC 9457 problem."""
     title = problem.get("title") or f"The service answered with status {status}."
     return kind_of(status)(
         str(problem.get("detail") or title),
@@ -110,7 +109,7 @@ def error_from(
 
 
 def _problem_of(answer: Answer) -> dict[str, Any]:
-    """Return the problem (RFC 9457) that an answer tells; what a proxy answers tells none."""
+    """Return the RFC 9457 problem of an answer; empty for answers of a proxy."""
     if not answer.headers.get("content-type", "").startswith("application/problem+json"):
         return {}
     try:
@@ -120,7 +119,7 @@ def _problem_of(answer: Answer) -> dict[str, Any]:
 
 
 def _seconds_of(retry_after: str | None) -> float | None:
-    """Return the seconds that a Retry-After header asks for: a number of them, or a date.
+    """Return the seconds of a Retry-After header: a number or a date.
 
     Examples
     --------
@@ -140,11 +139,11 @@ def _seconds_of(retry_after: str | None) -> float | None:
 
 
 def read(answer: Answer, kind: type[T]) -> T:
-    """Return the body of an answer as what it must be."""
+    """Decode the body of an answer."""
     try:
         return msgspec.json.decode(answer.body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ServiceError(
-            f"The answer must be that of a Keyhole service, got something else: {error}.",
+            f"The answer is not from a Keyhole service: {error}.",
             status=answer.status,
         ) from None

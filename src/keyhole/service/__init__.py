@@ -1,5 +1,6 @@
-"""The service: rank, later feedback, nothing lost.
+"""The service ranks items, learns from delayed feedback and loses nothing.
 
-``events`` says what the log holds, ``store`` keeps it, ``engine`` decides what is appended and
-folds it into rankers, ``desk`` commits in groups, ``http`` answers requests, ``dashboard`` shows.
+``events`` defines the log's records, ``store`` persists them, ``engine`` decides which events to
+append and folds them into rankers, ``group_commit`` batches the fsyncs, ``http`` answers requests,
+``dashboard`` renders the pages.
 """

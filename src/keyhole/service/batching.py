@@ -1,4 +1,4 @@
-"""Rounds of one list in few calls: what they teach is learnt at once, and they are ranked ahead."""
+"""Batching for a fixed list: learn from many rounds in one call, rank future rounds in advance."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ _MOST_AHEAD = 64
 
 
 class Lesson(NamedTuple):
-    """A list, what was revealed of it, and which event said so in which round."""
+    """One training example: a list, its revealed relevance, its feedback event and its round."""
 
     ranked: Ranked
     relevance: tuple[float, ...]
@@ -21,7 +21,7 @@ class Lesson(NamedTuple):
 
 
 def by_own_order(ranked: Ranked, relevance: tuple[float, ...]) -> list[float]:
-    """Return what was revealed in the order of the learner's own list, whichever was shown."""
+    """Return the revealed relevance in the order of the learner's own list."""
     if ranked.own is None:
         return list(relevance[: ranked.k])
     by_item = dict(zip(ranked.ranking, relevance, strict=False))
@@ -29,17 +29,17 @@ def by_own_order(ranked: Ranked, relevance: tuple[float, ...]) -> list[float]:
 
 
 def learn_together(learner: Ranker, lessons: list[Lesson]) -> bool:
-    """Learn from lessons of the learner's present list, in their order.
+    """Learn from lessons on the learner's current list, in order.
 
-    Returns whether it was done. It was not, and nothing has changed, where something is to be said
-    of one of them: that it was refused, or that it showed a change.
+    Returns False, with the learner unchanged, if one lesson would be refused or raise a change
+    alarm: such lessons have to be learnt one by one.
     """
     alarms = learner.n_alarms
     values = np.full((len(lessons), learner.n_items), np.nan)
     for row, lesson in enumerate(lessons):
         values[row, : lesson.ranked.k] = by_own_order(lesson.ranked, lesson.relevance)
     ranked = [lesson.ranked for lesson in lessons]
-    # Of a bytearray, which can be written to: for other arrays kernels would be compiled anew.
+    # A bytearray gives a writable array: a read-only one would make Numba compile the kernel again.
     notes = np.frombuffer(bytearray().join(one.note for one in ranked), "<f8")
     return learn_many(
         learner,
@@ -54,14 +54,14 @@ def learn_together(learner: Ranker, lessons: list[Lesson]) -> bool:
 
 
 class Ahead:
-    """Rounds that are ranked at once; what is learnt makes those that were not shown void."""
+    """A cache of lists ranked in advance; learning invalidates those that were not shown."""
 
     def __init__(self) -> None:
         self._ranked: list[Impression] = []
         self._n_next = 1
 
     def take(self, learner: Ranker, round: int) -> Impression:
-        """Return what a learner shows in a round, and rank more of them the more are taken."""
+        """Return the impression of a round; each miss ranks twice as many rounds in advance."""
         ranked = self._ranked
         place = round - ranked[0].round if ranked else 0
         if not 0 <= place < len(ranked):
@@ -71,12 +71,12 @@ class Ahead:
         return self._ranked[place]
 
     def reserve(self, learner: Ranker, round: int, n_rounds: int) -> None:
-        """Rank rounds from one on in one call, if they are not ranked yet."""
+        """Rank ``n_rounds`` rounds in one call, unless they are in the cache."""
         place = round - self._ranked[0].round if self._ranked else 0
         if place < 0 or place + n_rounds > len(self._ranked):
             self._ranked = rank_many(learner, round, n_rounds)
 
     def void(self) -> None:
-        """Forget what was ranked: the learner is no longer what it was."""
+        """Empty the cache: the learner has changed."""
         self._n_next = min(max(len(self._ranked), 1), _MOST_AHEAD)
         self._ranked = []

@@ -1,4 +1,4 @@
-"""What can be asked of the service, and what it answers; JSON is checked against these types."""
+"""Requests, replies and engine commands; JSON bodies are validated against these types."""
 
 from typing import Annotated, Any, Literal
 
@@ -25,42 +25,42 @@ MAX_DEPTH = 1_000
 
 
 class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What comes in: a field that does not exist is refused."""
+    """A request body: unknown fields are refused."""
 
 
 class RankerRequest(_Request, frozen=True):
-    """``PUT /v1/rankers/{r}``: everything about a ranker that its owner chooses."""
+    """``PUT /v1/rankers/{r}``: the whole configuration of a ranker."""
 
     items: Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)] | None = None
-    """The names of a fixed list; leave it out where lists come with the requests."""
+    """The items of a fixed list; omit it if each request brings its own documents."""
     n_features: Annotated[int, Meta(ge=1, le=MAX_FEATURES)] | None = None
-    """The number of features of a document, where lists come with the requests."""
+    """The number of features per document, if each request brings its own documents."""
     max_items: Annotated[int, Meta(ge=1, le=MAX_ITEMS)] = 100
-    """The length of the longest list, where lists come with the requests."""
+    """The maximum list length, if each request brings its own documents."""
     ranker: Annotated[str, Meta(min_length=1, max_length=64)] | None = None
-    """A ranker of the library: ``keystone`` for a fixed list, ``recall`` for others by default."""
+    """The algorithm; default: ``keystone`` for a fixed list, ``recall`` for request documents."""
     settings: dict[str, Any] = {}
-    """Settings of that ranker."""
+    """Settings of the algorithm."""
     measure: Annotated[str, Meta(min_length=1, max_length=64)] = "DCG"
     k: Annotated[int, Meta(ge=1, le=MAX_ITEMS)] = 1
-    """How many items from the top feedback tells of."""
+    """The number of top items whose relevance feedback reveals."""
     max_grade: Annotated[float, Meta(gt=0, le=100)] = 1.0
-    """The largest relevance."""
+    """The largest relevance grade."""
     mode: Mode = "online"
     wait_seconds: Annotated[float, Meta(gt=0, le=31_536_000)] = 600.0
     missing: Annotated[float, Meta(ge=0, le=100)] | None = None
-    """The relevance that counts where no feedback came in time; none: the round teaches nothing."""
+    """The relevance to assume if feedback does not arrive in time; null: skip the round."""
     apprentice_share: Annotated[float, Meta(ge=0, le=1)] = 0.0
     simulation: bool = False
     accept_linear_regret: bool = False
-    """Go on even where the measure cannot be learnt from this feedback."""
+    """Accept a measure that cannot be learnt from this feedback: regret may grow linearly."""
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
 
 class RankerChange(_Request, frozen=True):
-    """``PATCH /v1/rankers/{r}``: what is named changes, and nothing else.
+    """``PATCH /v1/rankers/{r}``: changes the named fields and nothing else.
 
-    All that can change of a ranker once it learns; the rest takes another ranker.
+    Only these fields can change after creation; any other change needs a new ranker.
     """
 
     items: Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)] | msgspec.UnsetType = (
@@ -75,34 +75,34 @@ class RankerChange(_Request, frozen=True):
 
 
 class ItemsRequest(_Request, frozen=True):
-    """``PUT /v1/rankers/{r}/items``: the whole list, and nothing but the list."""
+    """``PUT /v1/rankers/{r}/items``: replaces the list of items."""
 
     items: Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)]
 
 
 class ItemsEdit(_Request, frozen=True):
-    """``POST /v1/rankers/{r}/items``: what the list must have, and what it must not have.
+    """``POST /v1/rankers/{r}/items``: items to add and to remove.
 
-    What is there already, or not there, stays so: the same edit again changes nothing.
+    The edit is idempotent: adding a present item or removing an absent one changes nothing.
     """
 
     add: Annotated[list[ItemId], Meta(max_length=MAX_ITEMS)] = []
-    """Come last, in this order."""
+    """Items to append to the list, in this order."""
     remove: Annotated[list[ItemId], Meta(max_length=MAX_ITEMS)] = []
 
 
 Revision = RankerChange | ItemsRequest | ItemsEdit
-"""What can be asked of a ranker that is there; the rest of it stays as it is."""
+"""Partial changes of an existing ranker."""
 
 
 class RenameRequest(_Request, frozen=True):
-    """``POST /v1/rankers/{r}/rename``: what it is called from here on."""
+    """``POST /v1/rankers/{r}/rename``: the new name."""
 
     to: Name
 
 
 class Packed(_Request, frozen=True):
-    """Features as little-endian numbers in base64: a third of the size of JSON, and faster."""
+    """Features as base64 of little-endian floats: a third of the size of JSON, and faster."""
 
     shape: tuple[
         Annotated[int, Meta(ge=1, le=MAX_ITEMS)], Annotated[int, Meta(ge=1, le=MAX_FEATURES)]
@@ -112,7 +112,7 @@ class Packed(_Request, frozen=True):
 
 
 class Document(_Request, frozen=True):
-    """An item of a list that comes with its request."""
+    """A document that a request brings along."""
 
     id: ItemId
 
@@ -122,21 +122,21 @@ Rows = Annotated[list[Row], Meta(min_length=1, max_length=MAX_ITEMS)]
 
 
 class RankRequest(_Request, frozen=True, gc=False):
-    """``POST /v1/rankers/{r}/rank``: empty for a fixed list."""
+    """``POST /v1/rankers/{r}/rank``: may be empty for a fixed list."""
 
     items: Annotated[list[Document], Meta(min_length=1, max_length=MAX_ITEMS)] | None = None
     features: Packed | Rows | None = None
     exclude: Annotated[list[ItemId], Meta(max_length=MAX_ITEMS)] | None = None
-    """Items of the list that must not be shown now."""
+    """Items to leave out of this list, such as sold-out ones."""
     baseline: Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)] | None = None
-    """The list that an apprentice shows; the order of the items where it is left out."""
+    """The caller's own list, which an apprentice shows; default: the order of the items."""
     deferred: bool = False
-    """Whether feedback is waited for only once the list is activated."""
+    """Start the feedback timer only when the list is activated."""
     event_id: EventId | None = None
 
 
 class Policy(msgspec.Struct, frozen=True, gc=False):
-    """How a list came about."""
+    """The policy that chose a list: its mode, its version and its propensity."""
 
     mode: Mode
     explored: bool
@@ -145,7 +145,7 @@ class Policy(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankReply(msgspec.Struct, frozen=True, gc=False):
-    """What to show, and the id under which feedback is awaited."""
+    """The list to show, and the event id to send feedback under."""
 
     event_id: str
     ranking: list[str]
@@ -153,21 +153,21 @@ class RankReply(msgspec.Struct, frozen=True, gc=False):
     policy: Policy
     model_seq: int
     feedback_by: str | None
-    """When feedback is no longer waited for (ISO 8601); None while the list is deferred."""
+    """The deadline for feedback (ISO 8601); null while the list is deferred."""
 
 
 MAX_BATCH = 256
 
 
 class RankBatchRequest(_Request, frozen=True):
-    """``POST /v1/rankers/{r}/rank-batch``: many lists at once."""
+    """``POST /v1/rankers/{r}/rank-batch``: several rank requests."""
 
     requests: Annotated[list[RankRequest], Meta(min_length=1, max_length=MAX_BATCH)]
-    """What each list would be asked for with alone; each stands for itself."""
+    """The rank requests; one that fails does not affect the others."""
 
 
 class RankItem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What became of one request of a batch: a list, or the problem it would have had alone."""
+    """The result of one request of a batch: a list or a problem."""
 
     status: int
     event_id: str | None = None
@@ -177,75 +177,76 @@ class RankItem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     model_seq: int | None = None
     feedback_by: str | None = None
     type: str | None = None
-    """The type of the problem."""
+    """The problem type."""
     detail: str | None = None
 
 
 class RankBatchReply(msgspec.Struct, frozen=True):
-    """What became of each request of a batch, in their order."""
+    """The results of a batch, in the order of its requests."""
 
     replies: list[RankItem]
 
 
 class FeedbackRequest(_Request, frozen=True, gc=False):
-    """``PUT /v1/rankers/{r}/events/{e}/feedback``: the relevance of the first k items shown."""
+    """``PUT /v1/rankers/{r}/events/{e}/feedback``: the relevance of the top k items shown."""
 
     status: Status = "observed"
     relevance: (
         Annotated[list[Annotated[float, Meta(ge=0, le=100)]], Meta(max_length=MAX_ITEMS)] | None
     ) = None
     truth: dict[str, Annotated[float, Meta(ge=0, le=100)]] | None = None
-    """In simulations: the relevance of every item by name; shown, never learnt from."""
+    """In simulations: the relevance of every item by name, for the dashboard only."""
 
 
 Order = Annotated[list[ItemId], Meta(min_length=1, max_length=MAX_ITEMS)]
 
 
 class EvaluationRequest(_Request, frozen=True):
-    """``POST /v1/rankers/{r}/evaluations``: what another list would have earned, from the log."""
+    """``POST /v1/rankers/{r}/evaluations``: off-policy evaluation of another list on the log."""
 
     policy: Order | Literal["best", "uniform"] = "best"
-    """A fixed order of all items, the list that is the best by now, or all orders alike."""
+    """An order of all items, ``best`` (the ranker's current best list) or ``uniform`` (random)."""
     baseline: Order | Literal["logged", "best", "uniform"] = "logged"
-    """What it must beat; by default what was shown."""
+    """The baseline to beat; default: the lists that were shown."""
     confidence: Annotated[float, Meta(gt=0, lt=1)] = 0.95
     bound: Literal["betting", "empirical-bernstein", "student-t"] = "betting"
-    """Decides: the first two hold for every number of rounds where each list is drawn anew, the
-    last in the limit."""
+    """The confidence bound of the verdict. The first two hold at every sample size if lists are
+    drawn independently; the last holds asymptotically."""
     after: Annotated[int, Meta(ge=0, le=2**53)] = 0
-    """Judge by rounds after this event alone: those that the policy has not learnt from."""
+    """Evaluate only on rounds after this event: a held-out part that the policy did not see."""
 
 
 class FeedbackReply(msgspec.Struct, frozen=True, gc=False):
-    """What became of feedback, which nothing changes any more."""
+    """The outcome of feedback, which is final."""
 
     learned: Outcome
-    """`learned`: it has taught. `unused`: it cannot, as the list was not the ranker's own, the
-    ranker is frozen or nobody saw the list. `late`: nobody waited for it any more; it is kept for
-    evaluations. `refused`: its numbers are too large to learn from.
+    """`learned`: the ranker learnt from it. `unused`: it did not, because the list was not the
+    ranker's own, the ranker is frozen or the list was never shown. `late`: it arrived after the
+    deadline and is kept for evaluations. `refused`: its numbers are too large to learn from.
     """
     seq: int
     created: bool = True
 
 
 class CodeReply(msgspec.Struct, frozen=True):
-    """Whether the compiled code of a ranker is there, which its lists and its learning need.
+    """The state of a ranker's compiled code, which ranking and learning need.
 
-    The first ranker of its kind has to wait for it: `preparing` is answered with 503 until it is
-    `ready`. Where it `failed`, which the log of the service tells of, requests are tried anyway.
+    While it is `preparing`, which only the first ranker of a kind has to wait for, requests are
+    answered with 503. If compilation `failed`, the service log has the error and requests are
+    compiled on demand.
     """
 
     state: Literal["preparing", "ready", "failed"] = "ready"
     seconds: float = 0.0
-    """How long preparing it has taken until now, or until it was done."""
+    """Seconds of compilation so far, or in total once it has ended."""
 
 
 class RankerReply(msgspec.Struct, frozen=True):
-    """A ranker as it is configured, and how far it has come."""
+    """The configuration of a ranker, and its progress."""
 
     name: str
     version: int
-    """The seq of its last config event: the entity tag for If-Match."""
+    """The seq of its last config event; it is the ETag for If-Match."""
     request: RankerRequest
     spec: dict[str, Any]
     seq: int
@@ -255,12 +256,12 @@ class RankerReply(msgspec.Struct, frozen=True):
     created: bool = False
     code: CodeReply = CodeReply()
     log: Literal["checking", "checked"] = "checked"
-    """Whether all events of its log were checked since the service started; if one turns out to be
-    damaged, the ranker is no longer served."""
+    """Whether its whole log has been verified since the service started. If an event turns out to
+    be damaged, the ranker is no longer served."""
 
 
 class StateReply(msgspec.Struct, frozen=True):
-    """How far a ranker has come, and the hash of what it knows."""
+    """The progress of a ranker, and the hash of its state."""
 
     seq: int
     round: int
@@ -268,31 +269,31 @@ class StateReply(msgspec.Struct, frozen=True):
     waiting: int
 
 
-# ------------------------------------------------------------------- what the engine is told
+# ------------------------------------------------------------------- commands of the engine
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """Whether a measure can be learnt: the verdict where it cannot, and that was accepted."""
+    """The observability verdict on a measure; None if the measure can be learnt."""
 
     verdict: dict[str, Any] | None
 
 
 class Configure(msgspec.Struct, frozen=True):
-    """Create or change a ranker; ``if_match`` is the version that the caller has read."""
+    """Create or change a ranker; ``if_match`` is the version that the caller read."""
 
     ranker: str
     request: RankerRequest
     if_match: int | None = None
     judged: "Judged | None" = None
-    """What the oracle says, where it was asked before: that can take seconds."""
+    """The observability verdict, if it was computed in advance: it can take seconds."""
     left_out: frozenset[str] = frozenset()
-    """Fields that the request does not name, and that have their defaults in it."""
+    """Fields that the request omits: they have their default values in it."""
     by: str | None = None
-    """Who asks, for the log; so it is in the commands below."""
+    """The access key of the caller, for the log; likewise in the commands below."""
 
 
 class Reset(msgspec.Struct, frozen=True):
-    """Let a ranker forget all that it has learnt."""
+    """Discard everything a ranker has learnt."""
 
     ranker: str
     if_match: int | None = None
@@ -300,7 +301,7 @@ class Reset(msgspec.Struct, frozen=True):
 
 
 class Rename(msgspec.Struct, frozen=True):
-    """Let a new ranker go on from the state of one, which is deleted."""
+    """Move the state of a ranker to a new name; the old name is deleted."""
 
     ranker: str
     to: str
@@ -309,7 +310,7 @@ class Rename(msgspec.Struct, frozen=True):
 
 
 class Delete(msgspec.Struct, frozen=True):
-    """Delete a ranker; its log stays."""
+    """Delete a ranker; its log is kept."""
 
     ranker: str
     if_match: int | None = None
@@ -325,7 +326,7 @@ class Rank(msgspec.Struct, frozen=True, gc=False):
 
 
 class RankMany(msgspec.Struct, frozen=True):
-    """Show many lists; what stands for a request may be what is wrong with it."""
+    """Show many lists; a request that could not be parsed is given as its exception."""
 
     ranker: str
     requests: "list[RankRequest | Exception]"
@@ -333,7 +334,7 @@ class RankMany(msgspec.Struct, frozen=True):
 
 
 class GiveFeedback(msgspec.Struct, frozen=True, gc=False):
-    """Learn from what was revealed of a list."""
+    """Learn from feedback on a list."""
 
     ranker: str
     event_id: str
@@ -341,20 +342,20 @@ class GiveFeedback(msgspec.Struct, frozen=True, gc=False):
 
 
 class Activate(msgspec.Struct, frozen=True):
-    """Begin to wait for the feedback of a deferred list."""
+    """Start the feedback timer of a deferred list."""
 
     ranker: str
     event_id: str
 
 
 class Expire(msgspec.Struct, frozen=True):
-    """Stop waiting for feedback of lists, by the seq of their rank events."""
+    """Expire lists without feedback, by the seq of their rank events."""
 
     ranker: str
     seqs: tuple[int, ...]
 
 
 OfWhole = Configure | Reset | Rename | Delete | Expire
-"""Commands that are about a whole ranker, and wait until all else of it is settled."""
+"""Commands on a whole ranker: they wait until its other commands are settled."""
 
 Command = OfWhole | Rank | RankMany | GiveFeedback | Activate

@@ -1,4 +1,4 @@
-"""A thread that waits for the disk, so that the loop which serves everybody does not."""
+"""A thread that waits for fsync, so that the event loop does not."""
 
 import asyncio
 import threading
@@ -13,15 +13,15 @@ class _Piece(NamedTuple):
     work: Work
     ended: asyncio.Future[None]
     is_awaited: bool
-    """Whether whoever handed it over waits until it has begun."""
+    """Whether the submitting thread waits until the work has started."""
 
 
 class Committer:
-    """Does one piece of work after the other.
+    """Runs jobs one after the other.
 
-    Whoever hands work to a thread that has none waits until it has begun. A thread that only asks
-    for its turn gets it when the loop has nothing left to do, or after milliseconds: long after a
-    disk, which can work beside it, could have been done.
+    Submitting a job to an idle thread blocks until it has started. Otherwise the thread would have
+    to wait for the GIL, which a busy event loop gives up only after milliseconds: longer than the
+    fsync takes, which itself needs no GIL.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Committer:
         self._thread: threading.Thread | None = None
 
     def begin(self, work: Work) -> asyncio.Future[None]:
-        """Begin a piece of work after all before it; return what tells that it has ended."""
+        """Submit a job; return the future of its end."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="keyhole-commit", daemon=True)
             self._thread.start()
@@ -44,7 +44,7 @@ class Committer:
         return piece.ended
 
     def stop(self) -> None:
-        """End the thread, after the work that it has."""
+        """End the thread once its queue is empty."""
         if self._thread is not None:
             self._pieces.put(None)
             self._thread.join()

@@ -1,8 +1,7 @@
-"""The code of rankers is made ready while others are served: compiled elsewhere, loaded here.
+"""Compiles the code of rankers in a child process, and loads it here from the disk cache.
 
-To compile takes seconds, in which a process answers nobody: Numba holds Python's lock. So another
-process does it, and leaves the code on disk. Here it is only loaded, in a thread, and piece by
-piece.
+Numba holds the GIL for the seconds that compilation takes, so a process that compiles answers no
+requests. This process only loads cached code: in a thread, one function at a time.
 """
 
 import asyncio
@@ -34,25 +33,25 @@ from keyhole.service.warm_up import code_of, warming
 T = TypeVar("T")
 
 _LOOK_SECONDS = 1.0
-"""How long whoever creates a ranker waits for code that is on disk."""
+"""Seconds that the creation of a ranker waits for code from the disk cache."""
 _TICK = 1.0
 _COMPILES = "numba:compile"
 _TIMES = 2
-"""How often a process that compiles is tried."""
+"""Attempts with a compile worker."""
 _LONGEST_COMPLAINT = 500
 _MOST_LISTED = 5
 _PAUSE = 0.002
-"""Seconds between two pieces of code that are loaded: others have their turn in them."""
+"""Seconds between loading two functions, in which requests get the GIL."""
 _TURN = 0.0005
-"""Seconds that a thread may hold Python's lock while code is loaded; otherwise ten times that."""
+"""The GIL switch interval while code is loaded, in seconds; a tenth of Python's default."""
 
 
 class Stopped(KeyholeError):
-    """Preparing ends because the service does."""
+    """Preparation was cancelled because the service is stopping."""
 
 
 class Preparer:
-    """Prepares the code of rankers, as many at once as leave half of the processors to others."""
+    """Prepares the code of rankers on half of the processors."""
 
     def __init__(self) -> None:
         n_processors = os.cpu_count() or 1
@@ -64,26 +63,26 @@ class Preparer:
         self._watch = _Watch()
         self._tasks: set[asyncio.Task[None]] = set()
         self.known: dict[str, Preparation] = {}
-        """The preparations of all rankers since the start, by name."""
+        """All preparations since startup, by ranker."""
         self._by_code: dict[bytes, Preparation] = {}
-        """Those of the rankers that came first, by what code they need."""
+        """The first preparation for each distinct set of code."""
 
     def told(self) -> str | None:
-        """Return a sentence on what is being prepared and for how long, if anything is."""
+        """Return a sentence on the preparations in progress; None if there are none."""
         going_on = [each for each in dict.fromkeys(list(self.known.values())) if each.is_open]
         if not going_on:
             return None
         listed = [f"{e.ranker} ({e.kind}) for {e.seconds:.0f} s" for e in going_on[:_MOST_LISTED]]
         if len(going_on) > _MOST_LISTED:
             listed.append(f"{len(going_on) - _MOST_LISTED} more")
-        return f"Code of rankers is being prepared: {', '.join(listed)}; come again in a moment."
+        return f"Compiling the code of rankers: {', '.join(listed)}; retry in a moment."
 
     # ------------------------------------------------------------------- while it serves
 
     def begin(self, ranker: str, config: Config, tell: Callable[[], None]) -> Preparation:
-        """Begin to prepare a ranker; ``tell`` is called every second, and at the end.
+        """Start to prepare a ranker; ``tell`` is called every second and at the end.
 
-        What another ranker had prepared, a ranker that needs the same code need not.
+        Rankers that need the same code share one preparation.
         """
         before = self._by_code.get(code_of(config))
         if before is not None and before.state == "ready":
@@ -102,14 +101,14 @@ class Preparer:
         return preparation
 
     async def look(self, preparation: Preparation) -> None:
-        """Wait until code that is on disk is loaded, unless that takes longer than a moment."""
+        """Wait until cached code is loaded, for at most a second."""
         with suppress(TimeoutError):
             await asyncio.wait_for(preparation.looked.wait(), _LOOK_SECONDS)
 
     async def run(self, work: Callable[[], T], request: RankerRequest, name: str) -> T:
-        """Return what some work on the request for a ranker comes to, or raise as it does.
+        """Return the result of ``work`` on the request for a ranker, in a thread.
 
-        Few kinds need code to be made, and few measures to be judged: those wait for it here.
+        The few algorithms and measures that need compiled code for it wait for the code here.
         """
         found: list[T] = []
 
@@ -141,12 +140,12 @@ class Preparer:
         tell()
 
     def watch(self) -> None:
-        """Until it halts, log a warning where code is compiled that should have been prepared."""
+        """Log a warning whenever a request compiles code that should have been prepared."""
         event.register(_COMPILES, self._watch)  # type: ignore[no-untyped-call]
         self._is_watching = True
 
     def halt(self) -> None:
-        """End all that is going on, and let nothing begin."""
+        """Cancel all preparations and start no more."""
         with self._lock:
             if self._is_watching:
                 event.unregister(_COMPILES, self._watch)  # type: ignore[no-untyped-call]
@@ -157,18 +156,18 @@ class Preparer:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def stop(self) -> None:
-        """Do as :meth:`halt`, and wait for what tells of it."""
+        """Call :meth:`halt` and wait for the watching tasks to end."""
         self.halt()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    # ------------------------------------------------------------------- before it serves
+    # ------------------------------------------------------------------- before serving
 
     def prepare_all(self, configs: Mapping[str, Config]) -> None:
-        """Prepare rankers before anybody is served, by all processors, and wait for it.
+        """Prepare all rankers at startup, on all processors, and wait until they are ready.
 
-        Of those that need the same code the first one has it prepared.
+        Rankers that need the same code share one preparation.
         """
         made: dict[bytes, Preparation] = {}
         with ThreadPoolExecutor(self._n_at_start, "keyhole-preparing") as pool:
@@ -180,7 +179,7 @@ class Preparer:
                 self.known[name] = made[code]
         self._check_going_on()
 
-    # ------------------------------------------------------------------- in whatever thread
+    # ------------------------------------------------------------------- in any thread
 
     def _prepare(self, preparation: Preparation, config: Config) -> None:
         try:
@@ -193,7 +192,7 @@ class Preparer:
             preparation.end(source)
 
     def _ensure(self, load: Callable[[], None], order: Order, ranker: str) -> Source:
-        """Load code, which another process compiles where it is not on disk."""
+        """Load code from the disk cache; on a miss a child process compiles it first."""
         self._check_going_on()
         if _from_disk(load):
             return "disk"
@@ -204,10 +203,10 @@ class Preparer:
                     return "compiled"
                 break
             self._check_going_on()
-            logger().warning("A process that compiles has failed.", ranker=ranker, why=complaint)
+            logger().warning("A compile worker failed.", ranker=ranker, why=complaint)
         logger().warning(
-            "Code is compiled within the service, which keeps others waiting: it cannot be had "
-            "from another process.",
+            "Compiling in the service process, which delays other requests: no compile worker "
+            "succeeded.",
             ranker=ranker,
         )
         with _expected():
@@ -215,7 +214,7 @@ class Preparer:
         return "compiled within the service"
 
     def _compile(self, order: Order) -> str | None:
-        """Let a process carry out an order; return what it complains about if it fails."""
+        """Run a compile worker; return its error output if it fails."""
         with self._lock:
             self._check_going_on()
             child = subprocess.Popen(
@@ -223,18 +222,18 @@ class Preparer:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                bufsize=0,  # what a child that died did not read would fail again when it is closed
+                bufsize=0,  # closing a buffered pipe to a dead child would raise again
                 env={**os.environ, "PYTHONPATH": _import_path()},
-                # What interrupts the service is not for it. In a session of its own it would get
-                # as much of a processor as the service, however nice it is.
+                # A process group of its own keeps Ctrl-C of the service away from the child. A new
+                # session would put it in its own scheduler group, where its niceness has no effect.
                 process_group=0,
             )
             self._children.add(child)
         try:
-            # Its input stays open as long as this process lives: that it ends, it is told by that.
+            # The pipe stays open while this process lives: the worker exits when it closes.
             with child:
                 if child.stdin is None or child.stderr is None:
-                    raise RuntimeError("A child must have pipes.")
+                    raise RuntimeError("The compile worker has no pipes.")
                 with suppress(BrokenPipeError):
                     child.stdin.write(msgspec.json.encode(order) + b"\n")
                     child.stdin.flush()
@@ -257,7 +256,7 @@ def _load(config: Config) -> None:
 
 
 def _from_disk(load: Callable[[], None]) -> bool:
-    """Load code, if all of it is on disk; return whether it is."""
+    """Load code if all of it is in the disk cache; return whether it is."""
     try:
         with only_from_disk(), _expected(), _short_turns():
             load()
@@ -267,19 +266,19 @@ def _from_disk(load: Callable[[], None]) -> bool:
 
 
 def _is_kept() -> bool:
-    """Return whether code that another process compiles can be found on disk."""
+    """Return whether this process can read the disk cache that a worker writes."""
     folder = code_folder()
     return folder is not None and os.access(folder, os.W_OK)
 
 
 def _import_path() -> str:
-    """Return where a child must look for the very package that this process runs."""
+    """Return the PYTHONPATH under which a child imports this same package."""
     own, given = str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")
     return os.pathsep.join([own, given] if given else [own])
 
 
 class _Turns:
-    """Short turns with Python's lock, as long as somebody loads code."""
+    """Shortens the GIL switch interval while any thread loads code."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -308,7 +307,7 @@ _is_expected: ContextVar[bool] = ContextVar("is_expected", default=False)
 
 @contextmanager
 def _expected() -> Iterator[None]:
-    """Let compiling within be no surprise."""
+    """Suppress the warning about compilation in this process."""
     token = _is_expected.set(True)
     try:
         yield
@@ -317,11 +316,11 @@ def _expected() -> Iterator[None]:
 
 
 class _Watch(event.Listener):
-    """Says so where a request had to wait for a compiler after all."""
+    """Logs a warning if a request has to wait for the compiler."""
 
     def on_start(self, event: Any) -> None:
         if not _is_expected.get():
             function = event.data["dispatcher"].py_func.__qualname__
-            logger().warning("Code is compiled on the way of a request.", function=function)
+            logger().warning("A request is compiling code.", function=function)
 
     def on_end(self, event: Any) -> None: ...

@@ -1,7 +1,7 @@
-"""Compiles what a ranker needs: ``python -m keyhole.service.compile_worker``, its own process.
+"""The compile worker, ``python -m keyhole.service.compile_worker``: fills the disk cache.
 
-The code is left on disk, where the service finds it. An order comes as a line on standard input;
-the end of that input is the end of whoever ordered it, and so of this process.
+It reads one order, a line of JSON, from standard input. When standard input closes, the service
+has gone, and the worker exits.
 """
 
 import os
@@ -21,16 +21,16 @@ NICENESS = 19
 
 
 class Order(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What to prepare: all that a ranker does, or where there is none yet, to judge and make it."""
+    """What to compile: a ranker's code, or before it exists, the code that checks its request."""
 
     config: Config | None = None
     request: RankerRequest | None = None
 
 
 def carry_out(order: Order) -> None:
-    """Compile what an order asks for."""
+    """Compile the code of an order."""
     if order.request is not None:
-        with suppress(KeyholeError):  # what is wrong with it, the service says
+        with suppress(KeyholeError):  # the service reports the error
             config_of(order.request, "ranker", b"")
         with suppress(KeyholeError):
             check_learnable(order.request)
@@ -39,9 +39,9 @@ def carry_out(order: Order) -> None:
 
 
 def _end_with(number: int) -> None:
-    """End this process once what it reads from ends, whatever it is doing.
+    """Exit as soon as standard input closes, even during compilation.
 
-    It reads beside Python's own streams, which must not be in use when the process ends by itself.
+    Reads the file descriptor directly: at a normal exit no thread may hold the lock of ``stdin``.
     """
     while os.read(number, 1):
         pass
@@ -49,10 +49,10 @@ def _end_with(number: int) -> None:
 
 
 def _be_modest() -> None:
-    """Let the service have a processor as soon as it wants one, where the system can do that."""
+    """Lower the scheduling priority, so that the service preempts the worker."""
     with suppress(OSError):
         os.nice(NICENESS)
-        if hasattr(os, "SCHED_IDLE"):  # gives way at once, not only at the end of its turn
+        if hasattr(os, "SCHED_IDLE"):  # preempted at once, not at the end of a time slice
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 

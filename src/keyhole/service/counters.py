@@ -1,4 +1,4 @@
-"""What is counted of a ranker's events for people to look at: no learner ever reads it."""
+"""Statistics of a ranker's events for the dashboard; learners never read them."""
 
 import math
 from typing import Any
@@ -8,31 +8,31 @@ import msgspec
 from keyhole.service.events import Answered, Ranked
 
 MOST_POINTS = 256
-"""Points of a series, beyond which neighbours are merged."""
+"""The maximum number of points of a series; beyond it neighbours are merged."""
 _MOST_ALARMS = 100
 _MOST_REFUSALS = 1_000
 _LONGEST_DELAY = 48
-"""Delays are counted in buckets that double, from a millisecond up."""
+"""Histogram buckets of delays, which double from a millisecond up."""
 
 
 class ItemTally(msgspec.Struct):
-    """What was seen of one item."""
+    """Statistics of one item."""
 
     shown_top: int = 0
     observed: int = 0
     total: float = 0.0
     squares: float = 0.0
     untaught: int = 0
-    """Of what was observed, how often the ranker did not learn from it."""
+    """Observations that the ranker did not learn from."""
 
     def mean(self) -> float | None:
-        """Return the mean relevance that was revealed, if any was."""
+        """Return the mean revealed relevance; None without observations."""
         return self.total / self.observed if self.observed else None
 
     def variance_of_mean(self, largest: float = 1.0) -> float:
-        """Return the variance of the mean, for values that vary as if each extreme was seen too.
+        """Return the variance of the mean, after adding one pseudo-observation at each extreme.
 
-        Of as many values as were seen: intervals of few would be too narrow otherwise.
+        Without them, intervals of few observations would be too narrow.
         """
         if not self.observed:
             return math.inf
@@ -42,20 +42,20 @@ class ItemTally(msgspec.Struct):
 
 
 class Group(msgspec.Struct):
-    """Scores of a group of rounds."""
+    """The scores of a group of rounds: count, sum and sum of squares."""
 
     n: int = 0
     total: float = 0.0
     squares: float = 0.0
 
     def add(self, score: float) -> None:
-        """Count one score."""
+        """Add one score."""
         self.n += 1
         self.total += score
         self.squares += score * score
 
     def mean(self) -> float | None:
-        """Return the mean score, if there is any."""
+        """Return the mean score; None without scores."""
         return self.total / self.n if self.n else None
 
     def variance_of_mean(self) -> float:
@@ -67,7 +67,7 @@ class Group(msgspec.Struct):
 
 
 class Point(msgspec.Struct, array_like=True):
-    """A stretch of rounds."""
+    """A point of a series: sums over consecutive rounds."""
 
     last_round: int
     n: int = 0
@@ -77,24 +77,24 @@ class Point(msgspec.Struct, array_like=True):
     regret: float = 0.0
     full_information: float = 0.0
     n_true: int = 0
-    """How many truths had been told with the last one of its rounds: regret is as of then."""
+    """The number of known truths at its last round, which its regret covers."""
 
 
 class Truth(msgspec.Struct):
-    """In simulations: what lists were worth in truth, since the items are what they are."""
+    """In simulations: the true value of the lists shown since the items last changed."""
 
     gains: dict[str, float] = {}
     """The gain of each item, summed over rounds."""
     n: int = 0
     shown: float = 0.0
     informed: float = 0.0
-    """What following the leader of all true gains before would have earned."""
+    """The true value of follow-the-leader with full information."""
     n_before: int = 0
-    """Truths of lists of other items, which no list of these can be compared with."""
+    """The number of truths under earlier items, which the current items cannot be compared with."""
 
 
 class Tally(msgspec.Struct):
-    """Counts and series of one ranker, small however long the log."""
+    """Counts and series of one ranker, in memory independent of the log's length."""
 
     ranks: int = 0
     observed: int = 0
@@ -103,7 +103,7 @@ class Tally(msgspec.Struct):
     late: int = 0
     expired: int = 0
     refused: int = 0
-    """Lessons with numbers too large to learn from."""
+    """Feedback refused because its numbers are too large to learn from."""
     items: dict[str, ItemTally] = {}
     delays: list[int] = msgspec.field(default_factory=lambda: [0] * _LONGEST_DELAY)
     longest_delay: int = 0
@@ -115,12 +115,12 @@ class Tally(msgspec.Struct):
     truth: Truth = msgspec.field(default_factory=Truth)
     shown: tuple[str, ...] = ()
     refusals: list[int] = []
-    """The events of the last lessons that were refused, those before a reset among them."""
+    """The seqs of the most recently refused feedback, including those before a reset."""
     forgotten: int = 0
-    """Up to which event others were refused, of which nothing is known any more."""
+    """The seq up to which older refusals have been forgotten."""
 
     def count_rank(self, ranked: Ranked, names: tuple[str, ...]) -> None:
-        """Count a list that was shown."""
+        """Count a shown list."""
         self.ranks += 1
         point = self._point_of(ranked.round)
         point.n += 1
@@ -130,7 +130,7 @@ class Tally(msgspec.Struct):
                 self._item(names[index]).shown_top += 1
 
     def note_last(self, ranked: Ranked, names: tuple[str, ...]) -> None:
-        """Note the list that was shown last: of many at once only the last one is worth it."""
+        """Remember the list shown last; called once per batch."""
         shown = ranked.ranking[: len(ranked.ranking) - ranked.n_excluded]
         self.shown = tuple([names[index] for index in shown])
 
@@ -142,7 +142,7 @@ class Tally(msgspec.Struct):
         delay: int,
         score: float,
     ) -> None:
-        """Count feedback that came in time; ``score`` is that of the first k, a gain."""
+        """Count feedback that arrived in time; ``score`` is the gain of the top k."""
         if answered.status == "not_shown":
             self.not_shown += 1
             return
@@ -170,7 +170,7 @@ class Tally(msgspec.Struct):
         weights: list[float],
         names: tuple[str, ...],
     ) -> None:
-        """Count what a list was worth in truth, beside the leader of all that was true before."""
+        """Count the true value of a list and of follow-the-leader with full information."""
         truth = self.truth
         before = [truth.gains.get(name, 0.0) for name in names]
         leader = sorted(range(len(names)), key=lambda index: -before[index])
@@ -187,23 +187,23 @@ class Tally(msgspec.Struct):
         point.full_information = (best - truth.informed) / truth.n
 
     def change_items(self) -> None:
-        """Compare lists of other items from here on: what was lost with those before is no news."""
+        """Start regret anew for changed items: they cannot be compared with the previous ones."""
         self.truth = Truth(n_before=self.truth.n_before + self.truth.n)
 
     def count_refused(self, seq: int) -> None:
-        """Note that an event could not be learnt from."""
+        """Count feedback that the learner refused."""
         self.refused += 1
         self.refusals.append(seq)
         while len(self.refusals) > _MOST_REFUSALS:
             self.forgotten = max(self.forgotten, self.refusals.pop(0))
 
     def count_alarm(self, round: int, seq: int) -> None:
-        """Note that a test for changes has found one."""
+        """Count an alarm of the change test."""
         self.alarms.append((round, seq))
         del self.alarms[:-_MOST_ALARMS]
 
     def delay_quantile(self, share: float) -> float | None:
-        """Return a delay in seconds that a share of all feedback came within; by its bucket."""
+        """Return a quantile of the feedback delay in seconds, to the precision of a bucket."""
         n = sum(self.delays)
         if not n:
             return None
@@ -234,7 +234,7 @@ class Tally(msgspec.Struct):
         return points[place]
 
     def _halve(self) -> None:
-        """Merge points that are neighbours."""
+        """Merge neighbouring points in pairs."""
         merged = []
         for first in range(0, len(self.points), 2):
             one = self.points[first]
@@ -257,7 +257,7 @@ class Tally(msgspec.Struct):
 
 
 def interval(mean: float | None, variance: float) -> dict[str, Any]:
-    """Return a mean with its 95 % interval, None for what is not known."""
+    """Return a mean with its 95 % confidence interval; None for unknown values."""
     if mean is None or not math.isfinite(variance):
         return {"value": mean, "low": None, "high": None}
     reach = 1.96 * math.sqrt(variance)

@@ -1,4 +1,4 @@
-"""What the service decides: commands become events, and events become the state of rankers."""
+"""The engine: turns commands into events, and applies committed events to rankers."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -64,19 +64,18 @@ from keyhole.service.store.base import Store
 from keyhole.service.structured_logs import logger
 
 MOST_WAITING = 100_000
-"""Lists of one ranker whose feedback is awaited; the oldest are given up beyond it."""
+"""The maximum number of lists per ranker that wait for feedback; beyond it the oldest expire."""
 _SLACK = 100
-"""Where lists are given up for want of room, a share of one in so many is, so that few events are
-about that."""
+"""At the limit, one in this many waiting lists expires at once, so expire events stay rare."""
 _MOST_GIVEN_UP = 1_000
-"""Lists that one event gives up."""
+"""The maximum number of lists in one expire event."""
 
 Touched = tuple[str, str, str]
-"""What a decision is about: a kind of thing, the ranker, and which one."""
+"""A resource that a decision locks: its kind, the ranker and its id."""
 
 
 class Tip(NamedTuple):
-    """Where the next event of a ranker goes: what was committed, and what was decided since."""
+    """The end of a ranker's log, counting decided events that are not committed yet."""
 
     seq: int
     round: int
@@ -84,11 +83,11 @@ class Tip(NamedTuple):
 
 
 Made = tuple[Event, Any]
-"""An event with its body; None stands for a body that is to be read from it."""
+"""An event with its body; None: decode the body from the event."""
 
 
 class Decided(NamedTuple):
-    """Events to append, the reply once they are applied, and which lists are given up by them."""
+    """Events to append, the reply once they are applied, and the lists that they expire."""
 
     made: tuple[Made, ...]
     reply: Callable[[], Any]
@@ -96,10 +95,10 @@ class Decided(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What a command leads to: events to append, and the reply once they have been applied.
+    """The outcome of a command: events to append, and the reply once they have been applied.
 
-    ``keys`` are what no other decision may be about until then. Events are of the ranker that it is
-    about, and of the one that this becomes.
+    ``keys`` are locked until then: no other decision may touch them. The events belong to the
+    command's ranker and, for a rename, to the new one.
     """
 
     made: tuple[Made, ...]
@@ -109,17 +108,16 @@ class Decision(NamedTuple):
 
     @property
     def rankers(self) -> set[str]:
-        """The rankers whose logs go on."""
+        """The rankers whose logs the events extend."""
         return {event.ranker for event, _ in self.made}
 
 
 class Engine:
     """All rankers of a log, in memory.
 
-    ``decide`` changes no ranker: what it decides is appended to the log, several decisions at a
-    time, and only then applied and settled. More may be decided meanwhile: it follows what was
-    decided before. Where appending fails, :meth:`forget` undoes all that was not applied. Used by
-    one thread at a time.
+    ``decide`` changes no ranker. Its events are appended to the log, several decisions at a time,
+    and only then applied and settled; further decisions may follow meanwhile. If appending fails,
+    :meth:`forget` undoes every decision that was not applied. Not thread-safe.
     """
 
     def __init__(self, store: Store, *, most_waiting: int = MOST_WAITING) -> None:
@@ -129,14 +127,14 @@ class Engine:
         self._tips: dict[str, Tip] = {}
         self._touched: set[Touched] = set()
         self._n_open: dict[str, int] = {}
-        """Decisions about each ranker that are not settled."""
+        """The number of unsettled decisions per ranker."""
         self.rankers: dict[str, LiveRanker] = {}
         self.damaged: dict[str, str] = {}
-        """Why rankers are not served."""
+        """Damaged rankers, which are not served, and the reason."""
         self.damage: str | None = None
-        """Why none is served."""
+        """The reason why no ranker is served, if the whole log is damaged."""
         self.gone: dict[str, LiveRanker] = {}
-        """Rankers that were deleted: their logs go on with others of their names."""
+        """Deleted rankers: a new ranker of the same name continues their log."""
         for name in store.rankers():
             try:
                 live = recovered(store, name)
@@ -149,7 +147,7 @@ class Engine:
                 self._rebase(live)
 
     def ranker(self, name: str) -> LiveRanker:
-        """Return a ranker by its name, or raise."""
+        """Return a ranker by name, or raise :class:`NotFound`."""
         self._check_whole(name)
         live = self.rankers.get(name)
         if live is None:
@@ -160,31 +158,31 @@ class Engine:
         return live
 
     def all(self) -> list[LiveRanker]:
-        """Return all rankers that there is a log of, also those that were deleted."""
+        """Return all rankers with a log, including deleted ones."""
         return [*self.rankers.values(), *self.gone.values()]
 
     @property
     def names(self) -> list[str]:
-        """The names of all rankers that are there, be they served or damaged."""
+        """The names of all rankers that exist, including damaged ones."""
         return list({**self.rankers, **self.damaged})
 
     def refuse(self, name: str, why: str) -> None:
-        """Serve a ranker no more, whose log is not what was written."""
+        """Stop serving a ranker whose log is damaged."""
         if name in self.damaged:
             return
         self.damaged[name] = (
-            f"{why} The ranker is not served any more: keyhole db check says whether there is more "
-            "damage, and keyhole db restore brings a backup back."
+            f"{why} The ranker is no longer served: keyhole db check shows whether there is more "
+            "damage, and keyhole db restore restores a backup."
         )
         if name not in self._n_open:
             self.rankers.pop(name, None)
-        logger().error("A ranker is damaged and is not served.", ranker=name, error=why)
+        logger().error("A ranker is damaged and no longer served.", ranker=name, error=why)
 
     def refuse_all(self, why: str) -> None:
-        """Serve no ranker any more: the file itself is damaged, and writing would damage more."""
+        """Stop serving all rankers: the file is damaged, and writing could make it worse."""
         if self.damage is None:
             self.damage = (
-                f"{why} No ranker is served any more: keyhole db restore brings a backup back."
+                f"{why} No ranker is served any more: keyhole db restore restores a backup."
             )
             logger().error("The log is damaged and nothing is served.", error=why)
 
@@ -194,21 +192,21 @@ class Engine:
             raise RankerDamaged(why)
 
     def usable(self, name: str) -> LiveRanker:
-        """Return a ranker by its name, or raise where there is none or its code is not there."""
+        """Return a ranker by name, or raise if it does not exist or its code is not ready."""
         live = self.ranker(name)
         if live.is_preparing and live.preparation is not None:
             raise Preparing(
-                f"The code of ranker {shown(name)} has been prepared for "
-                f"{live.preparation.seconds:.0f} s: come again in a moment."
+                f"The code of ranker {shown(name)} has been compiling for "
+                f"{live.preparation.seconds:.0f} s: retry in a moment."
             )
         return live
 
     def decide(self, command: Command, at: int) -> Decision | None:
-        """Return what a command leads to at a time, or raise.
+        """Return the decision on a command at a time, or raise.
 
-        None says that it can be decided only once others are settled: two that are about one list,
-        or about one idempotency key, are decided one after the other; so is what is about a whole
-        ranker, and what there is no room for yet.
+        None: the command must wait until earlier decisions are settled. That serialises commands on
+        the same list, on the same idempotency key and on a whole ranker, and those that need room
+        among the waiting lists.
         """
         if self.damaged or self.damage:
             self._check_whole(command.ranker)
@@ -250,11 +248,11 @@ class Engine:
         return self._decide_of_whole(command, at)
 
     def apply(self, event: Event) -> None:
-        """Fold in a committed event."""
+        """Apply a committed event."""
         self.apply_all([(event, None)])
 
     def apply_all(self, made: Iterable[Made]) -> None:
-        """Fold in committed events, in their order."""
+        """Apply committed events in order."""
         by_ranker: dict[str, list[Made]] = {}
         for each in made:
             by_ranker.setdefault(each[0].ranker, []).append(each)
@@ -268,7 +266,7 @@ class Engine:
                 self.gone[name] = self.rankers.pop(name)
 
     def settle(self, decision: Decision) -> None:
-        """Let others be about the same things, now that the event of a decision was applied."""
+        """Release the locks of a decision whose events have been applied."""
         if not decision.made:
             return
         self._touched.difference_update(decision.keys)
@@ -280,7 +278,7 @@ class Engine:
                     self.rankers.pop(ranker, None)
 
     def forget(self) -> None:
-        """Undo all decisions that are not settled: their events were not appended."""
+        """Undo all unsettled decisions: their events were not appended."""
         self._tips.clear()
         self._touched.clear()
         self._n_open.clear()
@@ -288,10 +286,10 @@ class Engine:
             self.rankers.pop(name, None)
 
     def execute(self, command: Command, at: int | None = None) -> Any:
-        """Decide, append and apply: what a service with one caller at a time does."""
+        """Decide, append and apply one command, without group commit."""
         decision = self.decide(command, now() if at is None else at)
         if decision is None:
-            raise RuntimeError("Commands must be executed one after the other.")
+            raise RuntimeError("execute must be called with no decision pending.")
         if decision.made:
             try:
                 self.store.append([event for event, _ in decision.made])
@@ -374,7 +372,7 @@ class Engine:
         return Decided((*expired, made), lambda: rank_reply(live, made[0], ranked), given_up)
 
     def _again(self, live: LiveRanker, command: Rank, before: Event, at: int) -> Decided:
-        """Answer a request that came before; a key that it came with is kept."""
+        """Answer a repeated request; log its idempotency key if it is a new one."""
         made: tuple[Made, ...] = ()
         if command.idem is not None and live.store.find_idem(live.name, command.idem) is None:
             body = Repeated(before.seq)
@@ -382,7 +380,7 @@ class Engine:
         return Decided(made, lambda: rank_reply(live, before, body_of(before)))
 
     def _rank_many(self, command: RankMany, at: int) -> Decided | None:
-        """Show many lists as if one after the other, but that all are there or none is."""
+        """Show many lists like single requests in a row, but all or none of them."""
         live, n_lists = self.usable(command.ranker), len(command.requests)
         if n_lists > self.most_waiting:
             raise InvalidInput(
@@ -412,9 +410,9 @@ class Engine:
     def _room(
         self, live: LiveRanker, n_lists: int, at: int
     ) -> tuple[tuple[Made, ...], tuple[Touched, ...]] | None:
-        """Give up the lists that were shown first, where more would wait than there is room for.
+        """Return the expire event of the oldest waiting lists, if new lists would exceed the limit.
 
-        None says that others must be settled first: they are about the lists to give up.
+        None: decisions on those lists must be settled first.
         """
         over = self._tip(live.name).n_waiting + n_lists - self.most_waiting
         if over <= 0:
@@ -425,7 +423,7 @@ class Engine:
             for seq, waited in live.waiting.items()
             if ("event", name, waited.event_id) not in touched
         )
-        least = min(over, _MOST_GIVEN_UP)  # more than that only after a restart with less room
+        least = min(over, _MOST_GIVEN_UP)  # more only after a restart with a lower limit
         oldest = list(islice(free, min(over + self.most_waiting // _SLACK, _MOST_GIVEN_UP)))
         if len(oldest) < least:
             return None
@@ -455,7 +453,7 @@ class Engine:
         return Decided((made,), lambda: FeedbackReply(live.outcome(answered, noted), noted))
 
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
-        """Return a list whose feedback is no longer awaited, or raise where there is none."""
+        """Return a list that no longer waits for feedback, or raise :class:`NotFound`."""
         event = live.found(event_id, "rank")
         if event is None or event.seq <= live.since:
             raise NotFound(f"There is no event {shown(event_id)} of ranker {live.name!r}.")
@@ -469,12 +467,12 @@ class Engine:
             return Decided((made,), lambda: None)
         if self._was_never_shown(live, seq, command.event_id):
             raise Conflict(
-                f"Event {shown(command.event_id)} can no longer be activated: it was not in time."
+                f"Event {shown(command.event_id)} can no longer be activated: it has expired."
             )
         return Decided((), lambda: None)
 
     def _was_never_shown(self, live: LiveRanker, seq: int | None, event_id: str) -> bool:
-        """Return whether a deferred list was given up before anybody said that it was shown."""
+        """Return whether a deferred list expired without ever being activated."""
         if not self._ranked_before(live, event_id).deferred or seq is not None:
             return False
         if live.found(event_id, "activate") is not None:
@@ -490,14 +488,14 @@ class Engine:
         return Decided((self._event(command.ranker, "expire", Expired(seqs), at),), lambda: None)
 
     def _rebase(self, live: LiveRanker) -> None:
-        """Write down a whole state where another version of the library takes over."""
+        """Log the whole state before a new version of the library takes over."""
         event, _ = self._event(live.name, "rebase", Rebased(live.kept_bytes(), __version__), now())
         self.store.append([event])
         live.apply(event)
         self.forget()
 
     def _tip(self, ranker: str) -> Tip:
-        """Return where the next event of a ranker goes."""
+        """Return the end of a ranker's log, decided events included."""
         tip = self._tips.get(ranker)
         if tip is not None:
             return tip
@@ -513,19 +511,19 @@ class Engine:
         key: str | None = None,
         idem: str | None = None,
     ) -> Made:
-        """Return the next event of a ranker, and let the one after it follow.
+        """Return the next event of a ranker and advance the tip.
 
-        Its link is yet to come: the store gives it.
+        The store fills in its hash link.
         """
         seq, round, n_waiting = self._tip(ranker)
         event = Event(ranker, seq + 1, kind, key, idem, at, body_bytes(body), b"")
         self._tips[ranker] = Tip(seq + 1, round + (kind == "rank"), n_waiting + _more_wait(body))
-        return event, None if kind == "config" else body  # what is free in it comes back otherwise
+        return event, None if kind == "config" else body  # free-form settings change when decoded
 
     def _ranks(
         self, ranker: str, shown: list[tuple[Ranked, str]], idem: str | None, at: int
     ) -> list[Made]:
-        """Return the next events of a ranker, all of them lists; the key is the first one's."""
+        """Return the next rank events of a ranker; the idempotency key belongs to the first."""
         seq, round, n_waiting = self._tip(ranker)
         n_lists, made = len(shown), []
         for place, (ranked, event_id) in enumerate(shown, seq + 1):
@@ -537,7 +535,7 @@ class Engine:
 
 
 def _more_wait(body: msgspec.Struct) -> int:
-    """Return how many more lists wait after an event, or how many fewer."""
+    """Return by how much an event changes the number of waiting lists."""
     if isinstance(body, Ranked):
         return 1
     if isinstance(body, Expired):
@@ -546,7 +544,7 @@ def _more_wait(body: msgspec.Struct) -> int:
 
 
 def _keys_of(command: Command) -> tuple[Touched, ...]:
-    """Return what a command is about that no other decision may be about meanwhile."""
+    """Return the resources that a command locks."""
     match command:
         case GiveFeedback() | Activate():
             return (("event", command.ranker, command.event_id),)
@@ -568,8 +566,8 @@ def now() -> int:
 
 
 def _said_before(live: LiveRanker, said: Event, answered: Answered) -> Decided:
-    """Return the answer to feedback on a list that has some, or raise where it differs."""
+    """Return the reply to repeated feedback, or raise if it differs from the first."""
     before: Answered = body_of(said)
     if (before.status, before.relevance) != (answered.status, answered.relevance):
-        raise Conflict(f"Event {shown(said.key)} has other feedback already: the first one counts.")
+        raise Conflict(f"Event {shown(said.key)} has different feedback already: the first counts.")
     return Decided((), lambda: FeedbackReply(live.outcome(before, said.seq), said.seq, False))

@@ -1,36 +1,36 @@
-"""What can go wrong in the service beyond wrong input; ``http.problems`` maps each to a status."""
+"""Exceptions of the service; ``http.problems`` maps each to an HTTP status."""
 
 from keyhole.base.errors import KeyholeError
 
 
 class NotFound(KeyholeError):
-    """A ranker or an impression that does not exist, or not for this key."""
+    """A ranker or an event that does not exist, or that this access key may not see."""
 
 
 class WasDeleted(NotFound):
-    """A ranker that was there once."""
+    """A ranker that was deleted."""
 
 
 class Conflict(KeyholeError):
-    """Something else was said before: other feedback, another request under the same key."""
+    """A conflict with an earlier request: different feedback or a taken event id."""
 
 
 class KeyReused(KeyholeError):
-    """An idempotency key that came with another request before."""
+    """An idempotency key reused for a different request."""
 
 
 class StaleVersion(KeyholeError):
-    """A change of a ranker that has changed since it was read."""
+    """If-Match does not match: the ranker has changed since the caller read it."""
 
 
 class LastKey(KeyholeError):
-    """The removal of the only key of a service that strangers can reach."""
+    """Removing the last key of a service that other machines can reach."""
 
 
 class NotLearnable(KeyholeError):
-    """A measure that the feedback cannot teach.
+    """A measure that cannot be learnt from the feedback.
 
-    ``verdict`` is what the oracle says: class, reason, certificate and what to use instead.
+    ``verdict`` has the observability class, the reason, a certificate and alternatives.
     """
 
     def __init__(self, message: str, verdict: dict[str, object]) -> None:
@@ -39,7 +39,7 @@ class NotLearnable(KeyholeError):
 
 
 class RankerDamaged(KeyholeError):
-    """A ranker whose log is not what was written: nothing more is done with it."""
+    """A ranker whose log is damaged: it is not served."""
 
 
 class Preparing(KeyholeError):
@@ -47,19 +47,19 @@ class Preparing(KeyholeError):
 
 
 class NotAllowed(KeyholeError):
-    """Something that a key may not do."""
+    """An access key without the required scope."""
 
 
 class StoreError(KeyholeError):
-    """A log that cannot be written or read."""
+    """A log that cannot be read or written."""
 
 
 class StoreFull(StoreError):
-    """No room for another event; nothing of it was kept."""
+    """The disk is full; nothing was written."""
 
 
 class StoreFailed(StoreError):
-    """Writing or reading failed, and what the disk holds must be read again before going on."""
+    """An I/O error: the log must be read again before anything else is written."""
 
 
 class StoreGone(StoreError):
@@ -67,12 +67,12 @@ class StoreGone(StoreError):
 
 
 class StoreInUse(StoreError):
-    """Another process writes to this log."""
+    """Another process has this log open for writing."""
 
 
 class StoreNewer(StoreError):
-    """A log that a newer version of Keyhole has written."""
+    """A log written by a newer version of Keyhole."""
 
 
 class StoreDamaged(StoreError):
-    """A log whose events do not follow from each other, or whose states do not."""
+    """A log whose hash chain or replayed state does not match."""

@@ -1,4 +1,4 @@
-"""What the log of the service holds: the truth, of which everything else is derived."""
+"""The records of the event log, the source of truth from which all state is derived."""
 
 import hashlib
 from collections.abc import Callable
@@ -10,24 +10,24 @@ Kind = Literal["config", "rank", "repeat", "feedback", "activate", "expire", "re
 Mode = Literal["online", "apprentice", "frozen"]
 Status = Literal["observed", "none", "not_shown"]
 Learned = Literal["pending", "late", "unused"]
-"""What a log says of feedback: it teaches whoever folds the log, came too late, is of no use."""
+"""How the log classifies feedback: to learn from, too late, or unusable."""
 
 Outcome = Literal["learned", "unused", "late", "refused", "unknown"]
-"""What became of feedback, once the log was folded, as far as that is still known."""
+"""The outcome of feedback after replay; unknown once the details have been dropped."""
 
 LINK_SIZE = 16
 FIRST_LINK = bytes(LINK_SIZE)
-"""What the first event of a ranker is linked to."""
+"""The hash link before the first event of a ranker."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
     """A row of the log.
 
-    ``seq`` counts the events of a ranker from 1, without a gap. ``key`` is the id of the impression
-    that a rank, feedback or activate is about, and None for other kinds; there is one of each kind
-    for a key. ``idem`` is the idempotency key that a rank came with. ``at`` is the wall clock in
-    milliseconds, for people: nothing is decided by it. ``body`` is one of the bodies below as
-    MessagePack. ``link`` binds the event to all before it.
+    ``seq`` counts the events of a ranker from 1, without gaps. ``key`` is the id of the impression
+    of a rank, feedback or activate event, and None for other kinds; each kind occurs once per key.
+    ``idem`` is the idempotency key of a rank request. ``at`` is the wall clock in milliseconds, for
+    display only. ``body`` is one of the structs below as MessagePack. ``link`` is a hash of this
+    event and the link before it.
     """
 
     ranker: str
@@ -41,8 +41,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 def link_of(before: bytes, event: Event) -> bytes:
-    """Return what binds an event to the one before it: change one byte of a log, and it shows."""
-    # None of these texts has a line feed in it, so that no two events are written alike.
+    """Return the hash link of an event to its predecessor: any changed byte breaks the chain."""
+    # No field contains a line feed, so the joined text is unambiguous.
     key = "" if event.key is None else f"={event.key}"
     idem = "" if event.idem is None else f"={event.idem}"
     head = f"{event.ranker}\n{event.seq}\n{event.kind}\n{key}\n{idem}\n{event.at}\n"
@@ -50,57 +50,57 @@ def link_of(before: bytes, event: Event) -> bytes:
 
 
 def linked(before: bytes, event: Event) -> Event:
-    """Bind a new event, which nobody else has yet, to the one before it, and return it."""
+    """Set the link of a new event, in place, and return the event."""
     msgspec.structs.force_setattr(event, "link", link_of(before, event))
     return event
 
 
 class Config(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A ranker as its owner described it; a change is a new config event.
+    """The configuration of a ranker; every change is a new config event.
 
-    ``spec`` is that of the library's ranker, complete. ``catalogue`` names the items of a fixed
-    list and is None for a ranker of query-document lists.
+    ``spec`` is the complete spec of the library's ranker. ``catalogue`` has the names of a fixed
+    list's items and is None if each request brings its own documents.
     """
 
     spec: dict[str, Any]
     request: dict[str, Any]
-    """What the owner asked for, as plain data."""
+    """The request of the owner, as plain data."""
     catalogue: tuple[str, ...] | None
     measure: str
     k: int
     mode: Mode = "online"
     wait_seconds: float = 600.0
-    """How long feedback is waited for."""
+    """Seconds until a list without feedback expires."""
     missing: float | None = None
-    """The relevance that counts where none came in time; None: such rounds teach nothing."""
+    """The relevance assumed for expired lists; None: such rounds are skipped."""
     apprentice_share: float = 0.0
-    """In apprentice mode: the share of rounds in which the apprentice's own list is shown."""
+    """In apprentice mode: the share of rounds that show the apprentice's own list."""
     simulation: bool = False
-    """Whether feedback may tell the relevance of every item, for the dashboard alone."""
+    """Whether feedback may include the relevance of every item, for the dashboard only."""
     verdict: dict[str, Any] | None = None
-    """What the oracle says of this measure and feedback, where it could not be learnt."""
+    """The observability verdict, if the measure cannot be learnt from this feedback."""
     fresh: bool = False
-    """Whether the ranker begins anew with it: it was reset, or another of its name was deleted."""
+    """Whether it starts a new state: after a reset, or for a name that was deleted before."""
     by: str | None = None
-    """Who asked for it: the name and the prefix of a key."""
+    """The access key that made the change: its name and prefix."""
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """Lists that were asked for together, noted with the first of them under their one key."""
+    """A batch under one idempotency key, stored with its first list."""
 
     fingerprint: bytes
-    """SHA-256 of the requests."""
+    """The SHA-256 of the requests."""
     seqs: tuple[int, ...]
-    """The rank event that each request led to; 0 where it was refused."""
+    """The seq of the rank event of each request; 0 if the request was refused."""
 
 
 class Ranked(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A list that was shown, and all that learning and judging it later need.
+    """A shown list, with all that later learning and evaluation need.
 
-    ``ranking`` are indices into the list of items: that of config event ``catalogue``, or
-    ``items``, the ids of the request. ``own`` is the apprentice's ranking where the baseline was
-    shown. ``chances`` are the marginal probabilities with which the first k items shown are among
-    the first k, and None where the ranker does not know them.
+    ``ranking`` has indices into the items: those of config event ``catalogue``, or ``items``, the
+    ids of the request. ``own`` is the apprentice's ranking if the baseline was shown instead.
+    ``chances`` are the marginal propensities of the first k items shown: the probabilities that
+    they are among the first k; None if the ranker does not know them.
     """
 
     round: int
@@ -110,12 +110,12 @@ class Ranked(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     mode: Mode
     k: int
     propensity: float | None = None
-    """What the learner said of its own draw; None where it does not know."""
+    """The probability of the ranker's own draw; None if unknown."""
     p_marginal: float | None = None
     p_conditional: float | None = None
     chances: tuple[float, ...] | None = None
     least_chance: float | None = None
-    """How likely the least likely item was to be seen; None where that is not known."""
+    """The smallest marginal propensity of any item; None if unknown."""
     note: bytes = b""
     """Little-endian float64."""
     catalogue: int | None = None
@@ -126,27 +126,27 @@ class Ranked(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     dtype: Literal["f4", "f8"] = "f8"
     own: tuple[int, ...] | None = None
     n_excluded: int = 0
-    """How many items, the last of ``ranking``, were not shown."""
+    """The number of items at the end of ``ranking`` that were excluded."""
     teaches: bool = True
-    """Whether it is learnt from: the list shown was the ranker's own, and it is not frozen."""
+    """Whether feedback is learnt from: the ranker's own list was shown, and it is not frozen."""
     deferred: bool = False
     fingerprint: bytes = b""
-    """SHA-256 of the request that an idempotency key came with."""
+    """The SHA-256 of a request with an idempotency key."""
     batch: Batch | None = None
-    """Where the idempotency key is that of a batch, which this list is the first of."""
+    """The batch of the idempotency key, if this list is the first one of it."""
 
 
 class Repeated(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A request that came again under an idempotency key of its own; it changes nothing."""
+    """A repeated request under a new idempotency key; it changes no state."""
 
     rank_seq: int
-    """That of the rank event which answered it, or the first request of a batch."""
+    """The seq of the rank event that answered it, or that answered the batch's first request."""
     batch: Batch | None = None
-    """Where the idempotency key is that of a batch, none of whose lists is new."""
+    """The batch of the idempotency key, if none of its lists is new."""
 
 
 class Answered(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What was revealed of a list: the relevance of its first k items, by position."""
+    """Feedback on a list: the relevance of its first k items, by position."""
 
     status: Status
     relevance: tuple[float, ...]
@@ -156,30 +156,30 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 OutcomeOf = Callable[[Answered, int], Outcome]
-"""Returns what became of feedback, which is in the log as the event of a seq."""
+"""Maps feedback and the seq of its event to its outcome."""
 
 
 class Activated(msgspec.Struct, frozen=True):
-    """A deferred list was shown after all: from now on feedback is waited for."""
+    """A deferred list was shown: its feedback timer starts."""
 
 
 class Expired(msgspec.Struct, frozen=True):
-    """Rank events, by their seq, for which feedback is no longer waited."""
+    """Lists that expired without feedback, by the seq of their rank events."""
 
     seqs: tuple[int, ...]
 
 
 class Deleted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A ranker is no more; its log stays, and may go on with another one of its name."""
+    """A ranker was deleted; a new ranker of the same name continues its log."""
 
     to: str | None = None
-    """The ranker that goes on from its state, where it was renamed."""
+    """The new name, if the ranker was renamed."""
     by: str | None = None
-    """Who asked for it, as in :class:`Config`."""
+    """The access key that made the change, as in :class:`Config`."""
 
 
 class Rebased(msgspec.Struct, frozen=True):
-    """The whole state of a ranker, written where a newer algorithm takes over."""
+    """The whole state of a ranker, logged when a newer version of its algorithm takes over."""
 
     state: bytes
     version: str
@@ -196,44 +196,44 @@ BODIES: dict[Kind, type[msgspec.Struct]] = {
     "delete": Deleted,
 }
 
-# Many of these come and go with every request. None can be part of a cycle, and what the garbage
-# collector need not look at (``gc=False``) does not wake it.
+# Every request creates several of these. They cannot form reference cycles, so ``gc=False`` keeps
+# them from triggering the garbage collector.
 
 _encoder = msgspec.msgpack.Encoder()
 _decoders = {kind: msgspec.msgpack.Decoder(body) for kind, body in BODIES.items()}
 
 
 def body_bytes(body: msgspec.Struct) -> bytes:
-    """Return a body as the log keeps it."""
+    """Return a body as MessagePack."""
     return _encoder.encode(body)
 
 
 def body_of(event: Event) -> Any:
-    """Return the body of an event, of the type that BODIES says."""
+    """Decode the body of an event to the type that BODIES names."""
     return _decoders[event.kind].decode(event.body)
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A ranker's state after event ``seq``: a cache, of which two are kept."""
+    """A ranker's state after event ``seq``: a cache; the two newest are kept."""
 
     ranker: str
     seq: int
     sha256: str
-    """The hash that the service tells of its state, not of these bytes."""
+    """The public hash of the state, not a checksum of these bytes."""
     body: bytes | bytearray
 
 
 class Key(msgspec.Struct, frozen=True):
-    """An access key: what it may do, and how it is recognised without being kept."""
+    """An access key: its scopes, and a hash instead of its secret."""
 
     prefix: str
     sha256: bytes
     scopes: tuple[Literal["rank", "feedback", "read", "admin"], ...]
     rankers: tuple[str, ...]
-    """``*`` stands for all."""
+    """The rankers it may see; ``*``: all."""
     created_at: int
     expires_at: int | None = None
     name: str = ""
-    """What its owner calls it."""
+    """A name given by its owner."""
     used_at: int | None = None
-    """When it was last used, to a minute; None: never."""
+    """The time of its last use, to the minute; None: never used."""

@@ -1,4 +1,4 @@
-"""Feedback as it is said, and as the log keeps it."""
+"""Validates feedback requests and encodes them for the log."""
 
 from keyhole.base.errors import InvalidInput
 from keyhole.service.commands import FeedbackRequest
@@ -9,7 +9,7 @@ from keyhole.service.ranker_state import LiveRanker
 def answer_to(
     live: LiveRanker, ranked: Ranked, request: FeedbackRequest, learned: Learned
 ) -> Answered:
-    """Return feedback as the log keeps it, or raise."""
+    """Return a feedback request as an event body, or raise."""
     k = ranked.k
     relevance: tuple[float, ...] = ()
     if request.status == "observed":
@@ -25,18 +25,18 @@ def answer_to(
                 f"`relevance` must be at most max_grade={largest:g}, got {max(relevance):g}."
             )
     elif request.relevance is not None:
-        raise InvalidInput(f"`relevance` must be left out where status is {request.status}.")
+        raise InvalidInput(f"`relevance` must be omitted if status is {request.status}.")
     elif request.status == "none":
         relevance = (0.0,) * k
     return Answered(request.status, relevance, learned, _truth(live, ranked, request))
 
 
 def _truth(live: LiveRanker, ranked: Ranked, request: FeedbackRequest) -> tuple[float, ...] | None:
-    """Return the relevance of every item, where a simulation tells it, or raise."""
+    """Return the relevance of every item, which simulations may send, or raise."""
     if request.truth is None:
         return None
     if not live.config.simulation:
-        raise InvalidInput("`truth` must be left out where a ranker is not for simulation.")
+        raise InvalidInput("`truth` must be omitted unless the ranker has `simulation` set.")
     names = live.names_of(ranked)
     if set(request.truth) != set(names):
         raise InvalidInput(f"`truth` must name all of the {len(names)} items of the list.")

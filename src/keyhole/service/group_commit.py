@@ -1,8 +1,8 @@
-"""The one way in: commands of many callers are decided, committed in groups, and applied.
+"""Group commit: decides the commands of many callers, commits them together and applies them.
 
-While one group is being written to the disk by a thread of its own, the next one is decided, and
-the one before is applied and answered: under load a commit serves many callers, a single caller
-never waits for others to come, and neither the disk nor the processor waits for the other.
+While the commit thread waits for the fsync of one group, the next group is decided and the
+previous one is applied and answered. Under load one fsync serves many callers; a single caller
+never waits for a group to fill; disk and processor work in parallel.
 """
 
 import asyncio
@@ -33,33 +33,33 @@ from keyhole.service.wait_clock import Waits
 from keyhole.service.warm_up import warm_up
 
 MOST_IN_A_GROUP = 256
-"""Commands that are committed together."""
+"""The maximum number of commands in a group."""
 SNAPSHOT_EVERY = 10_000
-"""Events of a ranker between two snapshots."""
+"""The number of events of a ranker between two snapshots."""
 _TICK = 0.25
-"""Seconds between looks at what is no longer waited for."""
+"""Seconds between checks for lists that have expired."""
 _PROBE = 1.0
-"""Seconds between looks at whether a full disk still is."""
+"""Seconds between probes of a full disk."""
 _CHECKED_FIRST = 2.0
-"""Seconds that checking the log may take before requests are answered."""
+"""Seconds that startup waits for the log check before it answers requests."""
 T = TypeVar("T")
 
 
 class Reply(Protocol):
-    """Where a reply goes: a future, or whatever else is told of it. It must not raise."""
+    """The receiver of a reply: a future, or a callback object. It must not raise."""
 
     def done(self) -> bool:
-        """Return whether nobody waits any more."""
+        """Return whether the caller has stopped waiting."""
 
     def set_result(self, result: Any, /) -> None:
-        """Be told what a command led to."""
+        """Receive the result of a command."""
 
     def set_exception(self, exception: Exception, /) -> None:
-        """Be told why nothing came of a command."""
+        """Receive the error of a command."""
 
 
 class _Group:
-    """Commands that were decided, to be committed together."""
+    """Decided commands to be committed together."""
 
     def __init__(self) -> None:
         self.decided: list[tuple[Command, Decision, Reply]] = []
@@ -67,25 +67,24 @@ class _Group:
 
     @property
     def events(self) -> list[Event]:
-        """Those to append, in their order."""
+        """The events to append, in order."""
         return [event for event, _ in self.made]
 
 
 class Desk:
-    """Takes commands, and replies once what they led to is on the disk.
+    """The group committer: takes commands, and replies once their events are durable.
 
     Parameters
     ----------
     store
-        The log, open for writing.
+        The log, opened for writing.
     reopen
-        Opens it anew after a failure; None where that cannot be done.
+        Reopens the log after an I/O error; None if it cannot be reopened.
     clock
-        Seconds that only ever go forward: how long feedback is waited for is measured by it, never
-        by the wall clock, which people set.
+        A monotonic clock in seconds, which times the wait for feedback; the wall clock may be set.
     preparer
-        Has other processes compile what new rankers need; without one, whoever creates a ranker
-        waits until it is compiled in a thread, and others may wait with them.
+        Compiles the code of new rankers in child processes. Without one, the code is compiled in a
+        thread while the ranker is created, which also delays other requests.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class Desk:
         self._is_full = False
         self._probed = 0.0
         self.on_commit: Callable[[list[Event], float], None] | None = None
-        """Told of every commit: its events, and the seconds it took."""
+        """Called after every commit with its events and the seconds it took."""
         self._reopen = reopen
         self._clock = clock
         self._snapshot_every = snapshot_every
@@ -115,7 +114,7 @@ class Desk:
         self._is_writing = False
         self._is_broken = False
         self._probing: asyncio.Future[None] | None = None
-        """The probe of a full disk, while it goes on."""
+        """The probe of a full disk in progress."""
         self._wake = asyncio.Event()
         self._watchers: dict[str, set[asyncio.Event]] = {}
         self._committer, self._reader = Committer(), Committer()
@@ -128,23 +127,23 @@ class Desk:
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing can be written, in a sentence, though requests are answered."""
-        full = "There is no room left for the log: nothing is written until there is."
+        """A sentence on why the service cannot write, though it answers; None if it can."""
+        full = "The disk is full: nothing is written until there is room for the log."
         return self.engine.damage or self._gone or (full if self._is_full else None)
 
     @property
     def log(self) -> Literal["checking", "checked", "damaged"]:
-        """How far the check of the log is, and whether there is a ranker that is not served."""
+        """The progress of the log check; ``damaged`` if some ranker is not served."""
         if self.engine.damaged or self.engine.damage:
             return "damaged"
         return "checked" if self._checking.is_done else "checking"
 
     async def start(self) -> None:
-        """Begin to take commands."""
+        """Start to accept commands."""
         self._tasks = [asyncio.create_task(self._serve()), asyncio.create_task(self._watch_waits())]
 
     async def stop(self) -> None:
-        """Commit what has come in, write snapshots, and stop; the store stays open."""
+        """Commit the queued commands, write snapshots and stop; the store stays open."""
         self._stopping = True
         self._checking.stop()
         self._wake.set()
@@ -162,7 +161,7 @@ class Desk:
         self._reader.stop()
 
     async def submit(self, command: Command) -> Any:
-        """Return the reply to a command, after the commit of what it led to."""
+        """Return the reply to a command, once its events are committed."""
         if isinstance(command, Configure) and command.judged is None:
             command = await self._judged(command)
         future = asyncio.get_running_loop().create_future()
@@ -176,22 +175,22 @@ class Desk:
         return reply
 
     def put(self, command: Command, reply: Reply) -> None:
-        """Take a command that needs no preparation; it is replied to after its commit."""
+        """Queue a command that needs no preparation; the reply comes after its commit."""
         if self._stopping or not self.is_ready:
-            raise StoreFailed("The service is not ready: try again.")
+            raise StoreFailed("The service is not ready: retry.")
         if self._gone is not None:
             raise StoreGone(self._gone)
         self._inbox.append((command, reply))
         if self._is_writing:
-            self._decide()  # while the disk is busy, this thread is not
+            self._decide()  # the fsync runs in another thread
         else:
             self._wake.set()
 
     async def read(self, what: Callable[[], T]) -> T:
-        """Return what is read of rankers in a thread, while no event is applied to any.
+        """Call a function on rankers in a thread, during which no event is applied to them.
 
-        Nothing is copied for it, however large a state is: what is committed meanwhile is applied
-        and replied to afterwards. One is read at a time, so that this waits for one at most.
+        It can read a large state without a copy. Events committed meanwhile are applied, and their
+        callers answered, afterwards. Reads run one at a time, so a commit waits for at most one.
         """
         found: list[T] = []
         async with self._reading, self._still:
@@ -199,10 +198,10 @@ class Desk:
         return found[0]
 
     async def _judged(self, command: Configure) -> Configure:
-        """Ask the oracle, which can take seconds, in which others must be served.
+        """Return the command with its observability verdict, computed in a thread.
 
-        What is needed to make the ranker is there afterwards; what it needs to rank and to learn
-        may be prepared once it exists.
+        Afterwards the code that constructs the ranker is loaded; its code to rank and to learn is
+        prepared once the ranker exists.
         """
         request, name, preparer = command.request, command.ranker, self._preparer
         judge = partial(check_learnable, request)
@@ -219,7 +218,7 @@ class Desk:
         return msgspec.structs.replace(command, judged=judged)
 
     async def subscribe(self, ranker: str) -> AsyncIterator[dict[str, Any]]:
-        """Yield how far a ranker has come, now and after each change, until the desk stops."""
+        """Yield the progress of a ranker, now and after each change, until the desk stops."""
         live = self.engine.ranker(ranker)
         changed = asyncio.Event()
         watching = self._watchers.setdefault(ranker, set())
@@ -236,11 +235,11 @@ class Desk:
     # ------------------------------------------------------------------- groups
 
     async def _serve(self) -> None:
-        """Commit one group after the other; what a commit leaves is applied during the next one."""
+        """Commit one group after the other; each is applied during the commit of the next."""
         written = _Group()
         while True:
             if self._is_broken:
-                self._give_up(_Group(), StoreFailed("The log must be read again: try again."))
+                self._give_up(_Group(), StoreFailed("The log is being read again: retry."))
                 await self._recover()
             self._decide()
             if self._next.decided:
@@ -255,7 +254,7 @@ class Desk:
                 await self._wake.wait()
 
     async def _commit(self, before: "_Group") -> "_Group":
-        """Commit the next group, and meanwhile finish the one before; return what is to finish."""
+        """Commit the next group while finishing the previous one; return the one left to finish."""
         if self._probing is not None:
             await self._probing
             self._probing = None
@@ -266,7 +265,7 @@ class Desk:
                 events = group.events
                 writing = self._committer.begin(self.store.stage(events))
                 await self._finish(before)
-                self._decide()  # what had to wait for it
+                self._decide()  # commands that had to wait for the group before
                 await writing
                 self._is_full = False
                 if self.on_commit is not None:
@@ -275,10 +274,10 @@ class Desk:
             self._is_full = True
             await self._finish(before)
             self._give_up(group, error)
-        except Exception as error:  # what is on the disk must be read again, whatever it was
+        except Exception as error:  # after any error the state of the disk is unknown
             logger().error("A commit failed.", error=str(error), kind=type(error).__name__)
             await self._finish(before)
-            self._give_up(group, StoreFailed("The log could not be written: try again."))
+            self._give_up(group, StoreFailed("The log could not be written: retry."))
             self._is_broken = True
         finally:
             self._is_writing = False
@@ -286,13 +285,13 @@ class Desk:
         return group
 
     def _decide(self) -> None:
-        """Decide what has come in, as far as it need not wait for what was decided before."""
+        """Decide the queued commands, except those that must wait for an earlier decision."""
         if not self._inbox:
             return
         at, group = now(), self._next
         while self._inbox and max(len(group.decided), len(group.made)) < MOST_IN_A_GROUP:
             command, future = self._inbox.popleft()
-            if future.done():  # its caller has gone before anything was decided
+            if future.done():  # the caller disconnected before the decision
                 continue
             try:
                 decision = self.engine.decide(command, at)
@@ -309,7 +308,7 @@ class Desk:
                 group.made += decision.made
 
     async def _finish(self, group: "_Group") -> None:
-        """Apply a group that is on the disk, and reply; one that is finished has nothing left."""
+        """Apply a committed group and send its replies; a finished group is empty."""
         if not group.decided:
             return
         decided, group.decided = group.decided, []
@@ -317,26 +316,26 @@ class Desk:
             async with self._still:
                 self._apply(group.made)
                 await self._make_states(group.made)
-        except Exception:  # a fault of ours: the log has the events, and is read again
-            logger().exception("What was committed could not be applied.")
+        except Exception:  # a bug: the log has the events, so it is replayed
+            logger().exception("Committed events could not be applied.")
             self._is_broken = True
             for _, _, future in decided:
                 if not future.done():
-                    future.set_exception(StoreFailed("The log must be read again: try again."))
+                    future.set_exception(StoreFailed("The log is being read again: retry."))
             return
         for _, decision, future in decided:
             self.engine.settle(decision)
             if not future.done():
                 future.set_result(decision.reply())
         due = self._due_snapshots(group.made)
-        if due:  # they are taken of the rankers themselves, to which nothing is applied meanwhile
+        if due:  # taken from the live state, so no events may be applied meanwhile
             try:
                 await self._committer.begin(partial(self._put_snapshots, due))
-            except Exception as error:  # a cache: the log has all of it
+            except Exception as error:  # snapshots are a cache: the log is complete
                 logger().warning("A snapshot could not be taken.", error=str(error))
 
     def _give_up(self, group: "_Group", error: KeyholeError) -> None:
-        """Refuse a group that was not kept; what was decided after it is decided anew."""
+        """Fail a group that was not committed; later commands are decided again."""
         self.engine.forget()
         for command, _, future in reversed(self._next.decided):
             self._inbox.appendleft((command, future))
@@ -351,7 +350,7 @@ class Desk:
         begun: dict[str, list[int]] = {}
         for event, _ in made:
             live = self.engine.rankers.get(event.ranker)
-            if live is None:  # it was deleted
+            if live is None:  # deleted
                 self._tell_watchers(event.ranker)
                 continue
             seqs = begun.setdefault(event.ranker, [])
@@ -367,9 +366,9 @@ class Desk:
             self._tell_watchers(ranker)
 
     async def _make_states(self, made: list[Made]) -> None:
-        """Fill the memory of rankers that begin, in a thread, before they are asked for lists.
+        """Allocate the state of new rankers in a thread, before their first request.
 
-        Nobody asks earlier: the command that they begin with is not settled.
+        No request can come earlier: the command that creates them is not settled.
         """
         for event, _ in made:
             live = self.engine.rankers.get(event.ranker)
@@ -382,7 +381,7 @@ class Desk:
             self._prepare(live)
 
     def _prepare(self, live: LiveRanker) -> None:
-        """Begin to prepare the code of a ranker that was created just now."""
+        """Start to prepare the code of a new ranker."""
         if self._preparer is not None:
             tell = partial(self._tell_watchers, live.name)
             live.preparation = self._preparer.begin(live.name, live.config, tell)
@@ -394,12 +393,12 @@ class Desk:
     # ------------------------------------------------------------------- after a failure
 
     async def _recover(self) -> None:
-        """Read the log again, as often as it takes; meanwhile nothing is accepted."""
+        """Read the log again, with retries until that succeeds; meanwhile refuse commands."""
         self.is_ready = self._is_broken = False
         while self._inbox:
             _, future = self._inbox.popleft()
             if not future.done():
-                future.set_exception(StoreFailed("The log is being read again: try again."))
+                future.set_exception(StoreFailed("The log is being read again: retry."))
         pause = 0.05
         while self._reopen is not None and not self._stopping:
             try:
@@ -415,9 +414,9 @@ class Desk:
                 return
 
     def _take_up(self) -> None:
-        """Go on with rankers that were read from the log.
+        """Take over rankers that were read from the log.
 
-        All feedback is waited for anew: how long nobody was here is not known for certain.
+        All feedback timers start again: how long the service was down is not known for certain.
         """
         known = {} if self._preparer is None else self._preparer.known
         self._waits, moment = Waits(), self._clock()
@@ -427,7 +426,7 @@ class Desk:
 
     def _read_again(self) -> None:
         gone = self.store.gone()
-        if gone is not None:  # what is there now is another log
+        if gone is not None:  # another file has taken its place
             raise StoreGone(gone)
         self._checking.stop()
         with suppress(StoreError):
@@ -470,7 +469,7 @@ class Desk:
                 await self.submit(Expire(live.name, tuple(seqs)))
 
     def _look_after_log(self) -> None:
-        """Notice what happens to the log beside requests."""
+        """Check periodically for damage, a moved file and room on a full disk."""
         n_damaged = len(self.engine.damaged)
         self._take_findings()
         if len(self.engine.damaged) > n_damaged:
@@ -489,17 +488,17 @@ class Desk:
                 self._probed, self._probing = moment, self._committer.begin(self._probe)
 
     def _probe(self) -> None:
-        """Try whether there is room again: nobody asks for anything where it is not ready."""
+        """Probe whether a full disk has room again: no requests arrive while it is not ready."""
         with suppress(StoreError):
             self.store.probe()
             self._is_full = False
 
     def overdue(self, live: LiveRanker) -> list[int]:
-        """Return lists whose feedback is no longer waited for."""
+        """Return the lists that have expired without feedback."""
         return self._waits.over(live, self._clock())
 
     def _due_snapshots(self, made: list[Made]) -> list[LiveRanker]:
-        """Return rankers of which a snapshot is to be taken after these events."""
+        """Return the rankers that are due for a snapshot after these events."""
         due = []
         for name in {event.ranker for event, _ in made}:
             live = self.engine.rankers.get(name)

@@ -1,4 +1,4 @@
-"""Access keys: what they may do, and how one is recognised without being kept."""
+"""Access keys: their scopes and rankers; only a hash of the secret is stored."""
 
 import hashlib
 import hmac
@@ -17,17 +17,17 @@ _MARK = "kh"
 _SECRET_BYTES = 32
 _PREFIX_BYTES = 4
 _REFRESH_SECONDS = 1.0
-"""How long a key that another process added or removed may go unnoticed."""
+"""Seconds after which a key added or removed by another process is noticed."""
 MOST_NAME = 64
 _NOTED_EVERY_MS = 60_000
-"""How far what is known of the last use of a key may lag behind: one write a minute and key."""
+"""The precision of a key's last use: at most one write per minute and key."""
 _DAY_MS = 86_400_000
 _NOBODY = hashlib.sha256(b"").digest()
-"""Compared with where a prefix is unknown, so that this takes as long as a wrong secret."""
+"""Compared with if the prefix is unknown, so that timing does not reveal valid prefixes."""
 
 
 class Access(NamedTuple):
-    """What a request may do; ``rankers`` is None where it may see all."""
+    """The permissions of a request; ``rankers`` is None if it may see all."""
 
     scopes: frozenset[str]
     rankers: frozenset[str] | None
@@ -36,22 +36,22 @@ class Access(NamedTuple):
 
     @property
     def who(self) -> str | None:
-        """What the log calls whoever has this access: a key by its name and prefix, or nobody."""
+        """The key in the log, by name and prefix; None without a key."""
         if self.prefix is None:
             return None
         return f"{self.name} ({self.prefix})" if self.name else self.prefix
 
     def sees(self, ranker: str) -> bool:
-        """Return whether a ranker exists, as far as this access goes."""
+        """Return whether this access may see a ranker."""
         return self.rankers is None or ranker in self.rankers
 
     def may(self, scope: ScopeName) -> bool:
-        """Return whether this may be done at all; an administrator may do everything."""
+        """Return whether this access has a scope; admin includes all scopes."""
         return scope in self.scopes or "admin" in self.scopes
 
 
 EVERYTHING = Access(frozenset(SCOPES), None)
-"""What everybody may do on a machine of their own, as long as there is no key."""
+"""The access of local requests while no key exists: everything."""
 
 
 def new_key(
@@ -62,7 +62,7 @@ def new_key(
     expires_days: int | None = None,
     now_ms: int | None = None,
 ) -> tuple[str, Key]:
-    """Return a new key in words, to be shown once, and what is kept of it.
+    """Return the text of a new key, to be shown once, and the record to store.
 
     Examples
     --------
@@ -103,9 +103,9 @@ def new_key(
 
 
 class KeyRing:
-    """The keys of a store, read again every second.
+    """The access keys of a store, read again every second.
 
-    ``read_keys`` is asked rather than a store, as requests come before the store is open.
+    It takes ``read_keys`` instead of a store because requests arrive before the store is open.
     """
 
     def __init__(
@@ -123,16 +123,16 @@ class KeyRing:
         self._read_at = -_REFRESH_SECONDS
 
     def forget(self) -> None:
-        """Read the keys anew when the next request comes."""
+        """Invalidate the cache: the next request reads the keys again."""
         self._read_at = -_REFRESH_SECONDS
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no key at all, and so no lock; an expired key is still a key."""
+        """Whether no key exists, so that no authentication is needed; expired keys count."""
         return not self._current()
 
     def access(self, token: str) -> Access | None:
-        """Return what a key may do, or None if it is not one, or no longer."""
+        """Return the access of a key; None if it is unknown or expired."""
         parts = token.split("_", 2)
         prefix = parts[1] if len(parts) == 3 else ""
         found = self._current().get(prefix)
@@ -141,7 +141,7 @@ class KeyRing:
         return self._valid(found) if matches else None
 
     def access_of(self, prefix: str) -> Access | None:
-        """Return what the key of a session may do, or None if it is gone."""
+        """Return the access of a session's key; None if it was removed or has expired."""
         return self._valid(self._current().get(prefix))
 
     def _valid(self, found: tuple[Key, Access] | None) -> Access | None:
@@ -157,7 +157,7 @@ class KeyRing:
         return access
 
     def _is_due(self, prefix: str, now: int) -> bool:
-        """Return whether the last use of a key is to be written down again; clocks may be set."""
+        """Return whether the last use of a key is due for a write, also after clock changes."""
         noted = self._noted_at.get(prefix)
         return noted is None or abs(now - noted) >= _NOTED_EVERY_MS
 
@@ -170,7 +170,7 @@ class KeyRing:
 
 
 def access_of_key(key: Key) -> Access:
-    """Return what a key may do."""
+    """Return the access of a stored key."""
     rankers = None if EVERY_RANKER in key.rankers else frozenset(key.rankers)
     return Access(frozenset(key.scopes), rankers, key.prefix, key.name)
 

@@ -1,4 +1,4 @@
-"""What replay leaves out is checked beside requests: the file, and events before snapshots."""
+"""Verifies in the background what replay skips: the file, and the events before snapshots."""
 
 import threading
 import time
@@ -12,22 +12,21 @@ from keyhole.service.store.chain import checked
 from keyhole.service.structured_logs import logger
 
 _AT_ONCE = 64
-"""Events that are checked between two pauses."""
+"""The number of events checked between two pauses."""
 _SHARE = 0.25
-"""Of the time, once requests are answered: they wait for what this thread does."""
+"""The share of time the check may run while requests are served: it holds the GIL."""
 _AGAIN, _AGAIN_AT_MOST = 1.0, 60.0
-"""Seconds until a check that failed is tried again: twice as long each time."""
+"""Seconds until a failed check is retried, with exponential backoff."""
 
 Finding = tuple[str | None, str]
-"""A ranker, or None for the whole log, and what is wrong with it."""
+"""A damaged ranker, or None for the whole log, and the reason."""
 
 
 class LogCheck:
-    """Checks in a thread whether a log is what was written.
+    """Verifies a log in a thread.
 
-    That of each ranker up to its snapshot, and the file as a whole, whose indexes say which events
-    there are. Events that were replayed were checked then. Where something keeps it from reading,
-    it tries again later: what nobody has read is not checked.
+    It checks the hash chain of each ranker up to its snapshot (replay has checked the rest) and the
+    integrity of the file, including its indexes. Read errors are retried.
     """
 
     def __init__(self, store: Store, rankers: Iterable[LiveRanker]) -> None:
@@ -45,17 +44,17 @@ class LogCheck:
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing left to check."""
+        """Whether the check has finished."""
         return self._thread is None or not self._thread.is_alive()
 
     def wait(self, seconds: float) -> None:
-        """Wait for its first try, but not for longer; then it goes on beside requests."""
+        """Wait some seconds for the first attempt; then let the check run in the background."""
         if self._thread is not None:
             self._tried.wait(seconds)
         self._is_urgent = False
 
     def findings(self) -> list[Finding]:
-        """Return what was found since this was asked last."""
+        """Return the damage found since the last call."""
         found: list[Finding] = []
         while True:
             try:
@@ -64,7 +63,7 @@ class LogCheck:
                 return found
 
     def stop(self) -> None:
-        """Leave the rest unchecked; ends at once where the store is closed after it."""
+        """Cancel the check; the thread ends at once when the store is closed."""
         self._stopped.set()
 
     def _run(self) -> None:
@@ -77,13 +76,13 @@ class LogCheck:
         if not self._stopped.is_set():
             seconds = round(time.monotonic() - began, 3)
             logger().info(
-                "The log was checked, beside what was replayed.",
+                "The log check has finished.",
                 seconds=seconds, rankers=self._n_rankers, events=self._n_events,
             )  # fmt: skip
         self._tried.set()
 
     def _is_read(self, pause: float) -> bool:
-        """Check what is left; return whether it came to an end, be it that there is damage."""
+        """Run the check; return whether it finished, with or without findings."""
         try:
             for said in self._store.damage():
                 self._found.put((None, f"The file of the log is damaged: {said}."))
@@ -98,14 +97,14 @@ class LogCheck:
                 return True
             is_fault = not isinstance(error, StoreError)
             logger().error(
-                "The log could not be checked; it is tried again.",
+                "The log could not be checked; retrying.",
                 error=str(error), seconds=pause, exc_info=error if is_fault else None,
             )  # fmt: skip
             return False
         return True
 
     def _check(self, live: LiveRanker) -> None:
-        """Check that events follow each other from the first to the snapshot's."""
+        """Check the hash chain from the first event to the snapshot's."""
         seq, last, resumed = 0, live.snapshot_seq, time.monotonic()
         try:
             for event in checked(self._store.events(live.name, limit=last)):

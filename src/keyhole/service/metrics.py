@@ -1,4 +1,4 @@
-"""What Prometheus can ask for; every application has a registry of its own."""
+"""Prometheus metrics; every application has its own registry."""
 
 from bisect import bisect_left
 from collections import Counter as Tally
@@ -23,10 +23,10 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class Metrics:
-    """Counts and times of requests; ``read_rankers`` gives the rankers when they are asked for.
+    """Counters and latencies of requests and commits.
 
-    Requests and commits are counted in plain numbers, as one thread answers all, and put into the
-    form of Prometheus when it asks.
+    They are plain numbers, because one thread answers all requests; the collectors convert them at
+    scrape time. ``read_rankers`` returns the rankers then.
     """
 
     def __init__(self, read_rankers: Callable[[], Iterable[LiveRanker]]) -> None:
@@ -40,25 +40,25 @@ class Metrics:
         self.registry.register(_Rankers(read_rankers))
 
     def count(self, operation: str, status: int, seconds: float) -> None:
-        """Note that a request was answered."""
+        """Count an answered request."""
         times = self.requests.get((operation, status))
         if times is None:
             times = self.requests[operation, status] = Spread(_SECONDS)
         times.add(seconds)
 
     def count_commit(self, events: Sequence[Event], seconds: float) -> None:
-        """Note that events are on the disk."""
+        """Count a commit."""
         self.events.update([event.kind for event in events])
         self.commit_events.add(len(events))
         self.commit_seconds.add(seconds)
 
     def text(self) -> bytes:
-        """Return all metrics as Prometheus reads them."""
+        """Return all metrics in Prometheus text format."""
         return generate_latest(self.registry)
 
 
 class Spread:
-    """How many of some numbers lie up to each bound, and their sum."""
+    """A histogram: cumulative counts up to each bound, and the sum."""
 
     __slots__ = ("bounds", "buckets", "total")
 
@@ -68,18 +68,18 @@ class Spread:
         self.total = 0.0
 
     def add(self, number: float) -> None:
-        """Count a number."""
+        """Add an observation."""
         self.buckets[bisect_left(self.bounds, number)] += 1
         self.total += number
 
     def up_to(self) -> list[tuple[str, float]]:
-        """Return the bounds as Prometheus writes them, with how many numbers lie below each."""
+        """Return the bucket bounds in Prometheus notation with their cumulative counts."""
         bounds = [*(str(float(bound)) for bound in self.bounds), "+Inf"]
         return list(zip(bounds, map(float, accumulate(self.buckets)), strict=True))
 
 
 class _Requests(Collector):
-    """Requests by operation and status, read when they are asked for."""
+    """Collects requests by operation and status at scrape time."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -100,7 +100,7 @@ class _Requests(Collector):
 
 
 class _Commits(Collector):
-    """Commits and their events, read when they are asked for."""
+    """Collects commits and their events at scrape time."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -121,7 +121,7 @@ class _Commits(Collector):
 
 
 class _Rankers(Collector):
-    """How far each ranker has come, read when it is asked for."""
+    """Collects the progress of each ranker at scrape time."""
 
     def __init__(self, read_rankers: Callable[[], Iterable[LiveRanker]]) -> None:
         self._read_rankers = read_rankers
@@ -134,7 +134,7 @@ class _Rankers(Collector):
         )
         preparing = GaugeMetricFamily(
             "keyhole_ranker_preparing_seconds",
-            "How long the code of a ranker is being prepared; 0 once it is ready.",
+            "Seconds since the code of a ranker began to compile; 0 once it is ready.",
             labels=["ranker"],
         )
         for ranker in self._read_rankers():

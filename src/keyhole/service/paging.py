@@ -1,4 +1,4 @@
-"""Rankers by name, a page at a time: there may be ten thousand of them."""
+"""Pages of ranker names: there may be ten thousand rankers."""
 
 from collections.abc import Callable, Iterable
 from heapq import nsmallest
@@ -10,9 +10,9 @@ class Names(NamedTuple):
 
     names: list[str]
     total: int
-    """How many names there are on all pages."""
+    """The number of names on all pages."""
     next_after: str | None
-    """The name after which the next page begins; None where this is the last one."""
+    """The name after which the next page starts; None on the last page."""
 
 
 def page_of(
@@ -23,7 +23,7 @@ def page_of(
     after: str = "",
     search: str = "",
 ) -> Names:
-    """Return the first names in order after one, of those that may be seen and hold a text.
+    """Return the next page of sorted names that may be seen and contain the search text.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Many lists at once: what became of each request, and how a batch is answered again."""
+"""Rank batches: the result of each request, and idempotent retries of a batch."""
 
 from typing import NamedTuple
 
@@ -22,23 +22,23 @@ from keyhole.service.store.chain import event_at
 
 
 def _item(live: LiveRanker, event: Event, ranked: Ranked) -> RankItem:
-    """Return what is told of a list of a batch."""
+    """Return a list as a batch item."""
     return RankItem(201, *told(live, event, ranked))
 
 
 class ShownMany(NamedTuple):
-    """What the requests of a batch lead to."""
+    """The decided requests of a batch."""
 
     new: list[tuple[Ranked, str]]
-    """Lists of rounds that follow each other, with their ids."""
+    """The new lists, in consecutive rounds, with their event ids."""
     became: list[int | Event | Exception]
-    """For each request its place among the new lists, the event that it had before, or why none."""
+    """For each request: its index among the new lists, its earlier event, or its error."""
     fingerprint: bytes
 
     def noted(self, seq: int) -> list[tuple[Ranked, str]]:
-        """Return the new lists, whose events follow a seq: the first one notes what became of all.
+        """Return the new lists, whose events follow ``seq``.
 
-        Only of a batch with a key: that is how it is answered again.
+        The first one carries the :class:`Batch`, if there is an idempotency key to retry it under.
         """
         if not (self.fingerprint and self.new):
             return self.new
@@ -48,10 +48,10 @@ class ShownMany(NamedTuple):
 
     @property
     def repeated(self) -> Repeated | None:
-        """What keeps the key of a batch all of whose lists were shown before.
+        """The record of the idempotency key if every list of the batch was shown before.
 
-        None where there is no key, or a new list that notes it, or where all was refused: the key
-        is then as free as that of a single request that was refused.
+        None without a key, if a new list carries the key, or if all requests were refused: then the
+        key stays unused, as for a single refused request.
         """
         known = [what.seq for what in self.became if isinstance(what, Event)]
         if not (self.fingerprint and known) or self.new:
@@ -59,7 +59,7 @@ class ShownMany(NamedTuple):
         return Repeated(known[0], self._batch(0))
 
     def _batch(self, seq: int) -> Batch:
-        """Return what became of all requests, the new ones of which follow a seq."""
+        """Return the record of all results; the new events follow ``seq``."""
         seqs = []
         for what in self.became:
             if isinstance(what, int):
@@ -69,7 +69,7 @@ class ShownMany(NamedTuple):
         return Batch(self.fingerprint, tuple(seqs))
 
     def replies(self, live: LiveRanker, events: list[Event]) -> list[RankItem | Exception]:
-        """Return what is told of each request, by the events of the new lists."""
+        """Return the result of each request, given the events of the new lists."""
         new = [_item(live, event, one[0]) for event, one in zip(events, self.new, strict=True)]
         found: list[RankItem | Exception] = []
         for what in self.became:
@@ -83,7 +83,7 @@ class ShownMany(NamedTuple):
 
 
 def show_many(live: LiveRanker, command: RankMany, round: int, secret: bytes) -> ShownMany:
-    """Return what requests lead to that follow each other from a round on."""
+    """Decide the requests of a batch in consecutive rounds."""
     requests, is_keyed = command.requests, command.idem is not None
     live.rank_ahead(round, len(requests))
     new: list[tuple[Ranked, str]] = []
@@ -113,7 +113,7 @@ def show_many(live: LiveRanker, command: RankMany, round: int, secret: bytes) ->
 
 
 def repeated_batch(live: LiveRanker, command: RankMany) -> Batch | None:
-    """Return what became of a batch that came before, or raise where its key was another's."""
+    """Return the record of a repeated batch; raise if its key belongs to another request."""
     event = None if command.idem is None else with_idem(live, command.idem)
     if event is None or command.idem is None:
         return None
@@ -128,13 +128,13 @@ def _of_all(requests: list[RankRequest | Exception]) -> bytes:
 
 
 def told_again(live: LiveRanker, batch: Batch) -> list[RankItem | Exception]:
-    """Return what was told of the requests of a batch."""
+    """Return the results of a repeated batch."""
     found: list[RankItem | Exception] = []
     for seq in batch.seqs:
         event = event_at(live.store, live.name, seq) if seq else None
         if event is None:
             found.append(
-                Conflict("This request was refused when its batch came first: send another batch.")
+                Conflict("This request was refused when its batch came first: use a new key.")
             )
         else:
             found.append(_item(live, event, body_of(event)))

@@ -1,4 +1,4 @@
-"""Changes of whole rankers: what is asked of one that is there, and what its log says of it."""
+"""Changes to a whole ranker: merging requests with its configuration, and their events."""
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from keyhole.service.group_commit import Desk
 
 _SETTINGS = tuple(name for name in RankerChange.__struct_fields__ if name != "items")
-"""What a change may leave out, and would then set back to its default."""
+"""Fields that a PUT may not omit silently: that would reset them to their defaults."""
 
 
-# ------------------------------------------------------------------- what is asked for
+# ------------------------------------------------------------------- requests
 
 
 def request_of(live: LiveRanker) -> RankerRequest:
-    """Return what the owner of a ranker has asked for, all changes included."""
+    """Return the current configuration of a ranker as a request."""
     return msgspec.convert(live.config.request, RankerRequest)
 
 
 def revised(request: RankerRequest, revision: Revision) -> RankerRequest:
-    """Return a request with what a revision names, and the rest as it was; or raise."""
+    """Return a request with the fields of a revision replaced, or raise."""
     match revision:
         case RankerChange():
             given = {name: getattr(revision, name) for name in RankerChange.__struct_fields__}
@@ -55,7 +55,7 @@ def revised(request: RankerRequest, revision: Revision) -> RankerRequest:
 
 def _edited(items: list[str] | None, edit: ItemsEdit) -> list[str]:
     if items is None:
-        raise Conflict("Where lists come with the requests, a ranker has no items of its own.")
+        raise Conflict("This ranker has no fixed list: each request brings its own documents.")
     both = sorted({*edit.add} & {*edit.remove})
     if both:
         raise InvalidInput(f"`add` and `remove` must not name the same item, got {shown(both[0])}.")
@@ -66,7 +66,7 @@ def _edited(items: list[str] | None, edit: ItemsEdit) -> list[str]:
 async def revise(
     desk: "Desk", ranker: str, revision: Revision, if_match: int | None, by: str | None
 ) -> RankerReply:
-    """Change what a revision names of a ranker as it is now, whoever else changes it meanwhile."""
+    """Apply a revision to the current configuration, retrying if someone else changes it."""
     while True:
         live = desk.engine.ranker(ranker)
         version = live.version if if_match is None else if_match
@@ -76,11 +76,11 @@ async def revise(
             return reply
 
 
-# ------------------------------------------------------------------- what the log says
+# ------------------------------------------------------------------- events
 
 
 def check_version(live: LiveRanker | None, command: Configure | Reset | Rename | Delete) -> None:
-    """Raise unless a ranker is as its caller has read it."""
+    """Raise unless ``if_match`` is the current version of the ranker."""
     if command.if_match is not None and (live is None or live.version != command.if_match):
         have = "it does not exist" if live is None else f"it is {live.version}"
         raise StaleVersion(
@@ -92,9 +92,9 @@ def check_version(live: LiveRanker | None, command: Configure | Reset | Rename |
 def configured(
     live: LiveRanker | None, command: Configure, secret: bytes, *, fresh: bool
 ) -> Config | None:
-    """Return the config that a command leads to, None where it changes nothing, or raise.
+    """Return the config of a command, None if nothing changes, or raise.
 
-    ``fresh`` says that the log already has another ranker of this name, which was deleted.
+    ``fresh``: the log already has a deleted ranker of this name.
     """
     check_version(live, command)
     if live is not None:
@@ -109,20 +109,20 @@ def configured(
     if msgspec.structs.replace(config, by=live.config.by, fresh=live.config.fresh) == live.config:
         return None
     if config.catalogue not in (None, live.config.catalogue):
-        live.learner.with_items(config.catalogue or ())  # refuses what cannot be, now
+        live.learner.with_items(config.catalogue or ())  # raises now instead of on replay
     return config
 
 
 def check_name(name: str) -> None:
-    """Raise where a new ranker must not be called this."""
+    """Raise if the name is not allowed for a new ranker."""
     if name.endswith(".json"):
         raise InvalidInput(
-            f"The name of a ranker must not end in .json, as its page's data does, got {name!r}."
+            f"The name of a ranker must not end in .json, as dashboard data does, got {name!r}."
         )
 
 
 def _check_left_out(live: LiveRanker, command: Configure) -> None:
-    """Raise where a request would set back what it does not name: nobody has asked for that."""
+    """Raise if a PUT would reset a field that it omits."""
     present, request = request_of(live), command.request
     lost: dict[str, Any] = {
         name: getattr(present, name)
@@ -135,22 +135,22 @@ def _check_left_out(live: LiveRanker, command: Configure) -> None:
             for name, value in lost.items()
         )
         raise Conflict(
-            f"A PUT of ranker {live.name!r} must name {told}: it would fall back to its default. "
-            f"Name what it is to be, or PATCH what is to change."
+            f"A PUT of ranker {live.name!r} must include {told}: omitted fields are reset to their "
+            f"defaults. PATCH changes only the fields that it names."
         )
 
 
 def restarted(live: LiveRanker, command: Reset, secret: bytes) -> Config:
-    """Return the config with which a ranker begins anew: what is asked for stays."""
+    """Return the config event of a reset: same settings, new state."""
     config = config_of(request_of(live), live.name, secret)
     verdict = live.config.verdict
     return msgspec.structs.replace(config, verdict=verdict, fresh=True, by=command.by)
 
 
 def moved(live: LiveRanker, command: Rename, n_before: int) -> tuple[Config, Rebased]:
-    """Return the first events of the ranker that goes on from the state of another one.
+    """Return the first events of a renamed ranker: its config and its state.
 
-    ``n_before`` are the events in the log of its name: those of rankers that were deleted.
+    ``n_before``: the number of events under the new name, from rankers deleted before.
     """
     check_name(command.to)
     config = msgspec.structs.replace(
@@ -160,7 +160,7 @@ def moved(live: LiveRanker, command: Rename, n_before: int) -> tuple[Config, Reb
 
 
 def deleted_sentence(name: str, gone: Deleted) -> str:
-    """Return what is said of a ranker that is no more."""
+    """Return the error message for a deleted ranker."""
     if gone.to is None:
         return f"There is no ranker {shown(name)}: it was deleted."
     return f"There is no ranker {shown(name)}: it was renamed to {shown(gone.to)}."

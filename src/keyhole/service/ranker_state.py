@@ -1,4 +1,4 @@
-"""A ranker of the service: the events of its log, folded one by one."""
+"""The state of a ranker in the service: a fold over the events of its log."""
 
 import hashlib
 import struct
@@ -38,30 +38,30 @@ from keyhole.service.store.base import Store
 from keyhole.service.store.chain import as_written, event_at
 
 _KEPT_BYTES = 2_048
-"""Impressions up to this size are kept in memory while they wait; larger ones are read again."""
+"""Waiting lists up to this size stay in memory; larger ones are read from the log again."""
 _KEPT_CATALOGUES = 16
 _WAITING = np.dtype([("seq", "<i8"), ("deferred", "?")])
 _decode_ranked = msgspec.msgpack.Decoder(Ranked).decode
 
 
 class Waiting(msgspec.Struct, gc=False):
-    """A list whose feedback is awaited."""
+    """A list that waits for feedback."""
 
     event_id: str
     at: int
     deferred: bool
     body: bytes | None = None
     since: float = 0.0
-    """When the wait began, on a clock of the process; not part of the state."""
+    """The start of the wait on the monotonic clock; not part of the state."""
     ranked: Ranked | None = None
-    """The list itself, where feedback on it was decided and is yet to be applied."""
+    """The list itself, between the decision on its feedback and its application."""
 
 
 class LiveRanker:
-    """What the events of one ranker add up to.
+    """The state of one ranker.
 
-    Nothing here is ever changed but by :meth:`apply`, and only by committed events, in their order:
-    the state is a function of the log alone. It is used by one thread at a time.
+    Only :meth:`apply` changes it, with committed events in order, so the state is a function of the
+    log alone. Not thread-safe.
     """
 
     def __init__(self, name: str, store: Store) -> None:
@@ -72,28 +72,28 @@ class LiveRanker:
         self.round = 0
         self.version = 0
         self.begun = 0
-        """The seq of the config event that it began with, or began anew with."""
+        """The seq of the config event that created or reset it."""
         self.since = 0
-        """The seq up to which the log is that of others of its name, which were deleted."""
+        """The seq up to which the log belongs to deleted rankers of the same name."""
         self.gone: Deleted | None = None
-        """Set once it is deleted."""
+        """The deletion event, once it is deleted."""
         self.config: Config
         self.learner: Ranker
         self.learnt_by = __version__
         self.waiting: dict[int, Waiting] = {}
         self.seq_of: dict[str, int] = {}
-        """Where the rank event of a list is whose feedback is awaited."""
+        """The seq of the rank event of each waiting list, by event id."""
         self.waits: list[tuple[int, float]] = []
-        """How long feedback is waited for, and from which event on."""
+        """The feedback wait in seconds, with the seq from which each value holds."""
         self.tally = Tally()
         self.snapshot_seq = 0
-        """What was kept of it last, of which the rest of its log is replayed."""
+        """The seq of the stored snapshot, after which its log is replayed."""
         self.is_checked = True
-        """Whether its whole log was checked, or only what its snapshot does not cover."""
+        """Whether its whole log was verified, or only the part after its snapshot."""
         self.snapshot_at = 0
-        """After which event its last snapshot was taken; not part of the state."""
+        """The seq of its last snapshot; not part of the state."""
         self.preparation: Preparation | None = None
-        """How far its code is, where that is prepared beside requests; not part of the state."""
+        """The status of its compiled code; not part of the state."""
         self._lessons: list[Lesson] = []
         self._is_gathering = False
         self._last_shown: Ranked | None = None
@@ -103,7 +103,7 @@ class LiveRanker:
     # ------------------------------------------------------------------- folding events
 
     def apply(self, event: Event, body: Any = None) -> None:
-        """Fold in the next event of the log, whose body may be known already."""
+        """Apply the next event of the log; ``body`` spares decoding it."""
         if event.seq != self.seq + 1:
             raise StoreDamaged(
                 f"Event {self.seq + 1} of ranker {self.name!r} must follow, got {event.seq}."
@@ -129,10 +129,9 @@ class LiveRanker:
         self.seq, self.link = event.seq, event.link
 
     def apply_all(self, events: Iterable[tuple[Event, Any]]) -> None:
-        """Fold in events that follow each other, with their bodies.
+        """Apply consecutive events with their bodies.
 
-        What they teach is learnt at once, in their order; the state is that of :meth:`apply` for
-        each of them.
+        Learns from their feedback in batches; the state equals that of :meth:`apply` one by one.
         """
         self._is_gathering = True
         try:
@@ -156,9 +155,9 @@ class LiveRanker:
         self._take(config, seq)
 
     def _begin(self, config: Config, seq: int) -> None:
-        """Know nothing, and wait for nothing: what was shown before is no list of this ranker."""
+        """Start with an empty state: lists shown before do not belong to this ranker."""
         self.learner, self.begun, self.gone = learner_of(config), seq, None
-        refusals, forgotten = self.tally.refusals, self.tally.forgotten  # of events that stay
+        refusals, forgotten = self.tally.refusals, self.tally.forgotten  # their events remain
         self.tally = Tally(refusals=refusals, forgotten=forgotten)
         self.round, self._last_shown = 0, None
         self.waiting.clear()
@@ -227,7 +226,7 @@ class LiveRanker:
             self._study()
 
     def _study(self) -> None:
-        """Learn from all lessons that were gathered."""
+        """Learn from the lessons gathered so far."""
         lessons, self._lessons = self._lessons, []
         if not lessons:
             return
@@ -241,24 +240,24 @@ class LiveRanker:
         alarms = self.learner.n_alarms
         try:
             self.learner.update(*self.lesson(lesson.ranked, lesson.relevance))
-        except InvalidInput:  # numbers too large to learn from, which a replay refuses as well
+        except InvalidInput:  # numbers too large to learn from; a replay refuses them as well
             self.tally.count_refused(lesson.seq)
             return
         if self.learner.n_alarms > alarms:
             self.tally.count_alarm(lesson.round, lesson.seq)
 
     def impression(self, query: Query, round: int) -> Impression:
-        """Return what the learner shows in a round; those of one list are ranked ahead."""
+        """Return the learner's impression of a round; for a fixed list, from the cache."""
         if self.config.catalogue is None:
             return self.learner.rank(query, round=round)
         return self._ahead.take(self.learner, round)
 
     def make_state(self) -> None:
-        """Fill the memory of the state before a request needs it: of many features it is large."""
+        """Allocate the learner's state in advance: with many features it is large."""
         _ = self.learner.state
 
     def rank_ahead(self, round: int, n_rounds: int) -> None:
-        """Rank the lists of rounds that follow each other in one call, where there is one list."""
+        """Rank consecutive rounds in one call, for a fixed list."""
         if self.config.catalogue is not None and self.config.mode != "frozen":
             self._ahead.reserve(self.learner, round, n_rounds)
 
@@ -269,7 +268,7 @@ class LiveRanker:
     # ------------------------------------------------------------------- impressions
 
     def ranked(self, seq: int, waited: Waiting | None = None) -> Ranked:
-        """Return a rank event's body, read again where it is not kept."""
+        """Return the body of a rank event, from memory or from the log."""
         if waited is not None and waited.ranked is not None:
             return waited.ranked
         if waited is not None and waited.body is not None:
@@ -280,14 +279,14 @@ class LiveRanker:
         return body_of(event)
 
     def found(self, key: str, kind: Kind) -> Event | None:
-        """Return the event of a kind that is about an impression, as it was written."""
+        """Return the event of a kind on an impression, verified."""
         event = self.store.find(self.name, key, kind)
         if event is not None and (event.key, event.kind) != (key, kind):
-            raise StoreDamaged(f"The index of ranker {self.name!r} by ids leads to other events.")
+            raise StoreDamaged(f"The index of ranker {self.name!r} by event id is corrupt.")
         return None if event is None else as_written(self.store, event)
 
     def names_of(self, ranked: Ranked) -> tuple[str, ...]:
-        """Return the names of the items of a list, in the order of their indices."""
+        """Return the item names of a list by index."""
         if ranked.items is not None:
             return ranked.items
         return self._catalogue(ranked.catalogue or 0)
@@ -307,7 +306,7 @@ class LiveRanker:
             del self._catalogues[next(iter(self._catalogues))]
 
     def query_of(self, names: tuple[str, ...], features: FloatArray | None) -> Query:
-        """Return a list as the learner takes it: with a number for each id, if it wants one."""
+        """Return a list as a query of the learner, with an id column if it needs one."""
         if features is None:
             own = self.learner.own_list
             return own if own.items == names else Query(len(names), None, names)
@@ -319,10 +318,10 @@ class LiveRanker:
     def lesson(
         self, ranked: Ranked, relevance: tuple[float, ...]
     ) -> tuple[Impression, list[float]]:
-        """Return the learner's own impression of a list, and what was revealed of it.
+        """Return the learner's own impression of a list and its revealed relevance.
 
-        Its arrays can be written to, as those of a list that was ranked just now: kernels are
-        compiled for such arrays alone.
+        Its arrays are writable, like those of a fresh ranking: Numba would compile the kernel again
+        for read-only ones.
         """
         names = self.names_of(ranked)
         features = None
@@ -345,29 +344,29 @@ class LiveRanker:
     ) -> None:
         weights = self._true_weights
         if weights is None or names != self.config.catalogue:
-            return  # no measure with gains per item, or a list that is no longer
+            return  # a measure without gains per item, or a list of earlier items
         grades = truth
         if self._is_exponential:
             grades = tuple(2.0**grade - 1.0 for grade in truth)
         self.tally.count_truth(ranked, grades, weights, names)
 
-    # ------------------------------------------------------------------- what is told of it
+    # ------------------------------------------------------------------- replies
 
     @property
     def is_preparing(self) -> bool:
-        """Whether its code is not there yet, so that it can neither rank nor learn."""
+        """Whether its code is still compiling, so that it can neither rank nor learn."""
         return self.preparation is not None and self.preparation.is_open
 
     @property
     def present_spec(self) -> dict[str, Any]:
-        """The spec of its learner: that of its config, which has other items once they changed."""
+        """The spec of its learner with the current items."""
         config = self.config
         if config.catalogue is None or config.spec.get("items") == list(config.catalogue):
             return config.spec
         return {**self.learner.described(), "version": config.spec["version"]}
 
     def reply(self, created: bool = False) -> RankerReply:
-        """Return the ranker as it is configured, and how far it has come."""
+        """Return the configuration of the ranker and its progress."""
         return RankerReply(
             name=self.name,
             version=self.version,
@@ -383,15 +382,15 @@ class LiveRanker:
         )
 
     def wait_at(self, seq: int) -> float:
-        """Return how long feedback was waited for when an event was written."""
+        """Return the feedback wait that was in force at an event."""
         return next(
             (wait for since, wait in reversed(self.waits) if since <= seq), self.config.wait_seconds
         )
 
     def outcome(self, answered: Answered, seq: int) -> Outcome:
-        """Return what became of feedback that is in the log as event ``seq``.
+        """Return the outcome of the feedback in event ``seq``.
 
-        Whether it was refused is not known of events that are not applied yet, nor for ever.
+        Refusals are known only once the event is applied, and old ones are forgotten.
         """
         if answered.learned != "pending":
             return answered.learned
@@ -400,13 +399,13 @@ class LiveRanker:
         return "learned" if self.tally.forgotten < seq <= self.seq else "unknown"
 
     def state(self) -> StateReply:
-        """Return how far the ranker has come, and the hash of what it knows."""
+        """Return the progress of the ranker and the hash of its state."""
         return StateReply(self.seq, self.round, self.sha256(), len(self.waiting))
 
     def sha256(self) -> str:
-        """Return the hash of everything that decides what is shown and learnt from here on."""
+        """Return the hash of all state that determines future lists and learning."""
         digest = hashlib.sha256()
-        spec = {**self.learner.described(), "version": ""}  # of the library, not of what is known
+        spec = {**self.learner.described(), "version": ""}  # the library's version is not state
         _add(digest, msgspec.json.encode(spec, order="sorted"))
         for name, array in sorted(self.learner.state._asdict().items()):
             little = _little_endian(array)
@@ -424,7 +423,7 @@ class LiveRanker:
     def _kept(self) -> Kept:
         arrays: dict[str, Any] = {}
         for name, array in self.learner.state._asdict().items():
-            little = _little_endian(array)  # whose bytes are copied once, where they are written
+            little = _little_endian(array)  # copied only once, when it is written
             content = little.reshape(-1).view(np.uint8).data
             arrays[name] = (little.dtype.str, little.shape, content)
         return Kept(
@@ -442,9 +441,9 @@ class LiveRanker:
         )
 
     def kept_elsewhere(self, version: int, since: int) -> bytes:
-        """Return the state as that of another ranker has it, whose config event is ``version``.
+        """Return the state for another ranker, whose config event is ``version``.
 
-        It waits for nothing: the lists that were shown are in this log.
+        It has no waiting lists: those are in this ranker's log.
         """
         tally = msgspec.structs.replace(
             self.tally,
@@ -464,23 +463,23 @@ class LiveRanker:
         return msgspec.msgpack.encode(kept)
 
     def kept_bytes(self) -> bytes:
-        """Return the whole state as bytes."""
+        """Return the serialised state."""
         return msgspec.msgpack.encode(self._kept())
 
     def snapshot(self) -> Snapshot:
-        """Return the state after the last event."""
+        """Return a snapshot after the last event."""
         return sealed(self.name, self.seq, self.sha256(), self._kept())
 
     def differs_from(self, snapshot: Snapshot) -> bool:
-        """Return whether a snapshot after the same event holds anything else."""
+        """Return whether a snapshot after the same event has a different state."""
         try:
             kept = kept_by(snapshot)
         except StoreDamaged:
             return True
         own = self._kept()
-        # Which version has learnt it is not known from the log.
+        # The log does not tell which version of the library has learnt it.
         kept.learnt_by, kept.spec = own.learnt_by, {**kept.spec, "version": own.spec["version"]}
-        if not is_sealed(snapshot):  # the first versions did not count all that is counted now
+        if not is_sealed(snapshot):  # written by an early version, with fewer counters
             kept.waits, kept.tally.refusals = own.waits, own.tally.refusals
             kept.tally.forgotten = own.tally.forgotten
             for name, item in kept.tally.items.items():
@@ -489,7 +488,7 @@ class LiveRanker:
 
     @classmethod
     def deleted(cls, last: Event, store: Store) -> "LiveRanker":
-        """Return what is left of a ranker whose log ends with its deletion."""
+        """Return a ranker whose log ends with its deletion."""
         live = cls(last.ranker, store)
         live.gone, live.since, live.seq, live.link = body_of(last), last.seq, last.seq, last.link
         live.snapshot_seq, live.is_checked = last.seq, False
@@ -498,20 +497,20 @@ class LiveRanker:
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot, store: Store) -> "LiveRanker":
-        """Return the ranker that a snapshot holds, or raise if it is not what was written."""
+        """Return the ranker of a snapshot, or raise if the snapshot is damaged."""
         live, kept = cls(snapshot.ranker, store), kept_by(snapshot)
         try:
             live._restore(kept)
         except (ValueError, LookupError, TypeError) as error:
             raise StoreDamaged(
-                f"A snapshot of ranker {live.name!r} is of no use: {error}"
+                f"A snapshot of ranker {live.name!r} cannot be used: {error}"
             ) from error
         live.seq, live.link, live.learnt_by = snapshot.seq, kept.link, kept.learnt_by
         live.snapshot_at = snapshot.seq
         if live.sha256() != snapshot.sha256:
             raise StoreDamaged(
-                f"The snapshot of ranker {snapshot.ranker!r} after event {snapshot.seq} is not the "
-                "state that its hash says."
+                f"The snapshot of ranker {snapshot.ranker!r} after event {snapshot.seq} does not "
+                "match its hash."
             )
         live.snapshot_seq, live.is_checked = snapshot.seq, False
         return live
@@ -540,7 +539,7 @@ class LiveRanker:
 
 
 def _gain_weights(measure: Measure, config: Config) -> list[float] | None:
-    """Return what a gain counts at each position, or None where it depends on the others."""
+    """Return the weight of a gain at each position; None if the measure has none."""
     if not measure.is_gain_per_item(float(config.request.get("max_grade", 1.0))):
         return None
     sign = -1.0 if measure.is_loss else 1.0
@@ -548,7 +547,7 @@ def _gain_weights(measure: Measure, config: Config) -> list[float] | None:
 
 
 def id_number(name: str) -> float:
-    """Return a number for the id of a document; two ids share one by a chance of 2^-52."""
+    """Return a number for a document id; two ids collide with probability 2^-52."""
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
     return float(int.from_bytes(digest, "little") >> 12)
 
@@ -558,6 +557,6 @@ def _little_endian(array: Any) -> Any:
 
 
 def _add(digest: Any, content: Any) -> None:
-    """Add bytes or an array, which is not copied: other threads have their turn meanwhile."""
+    """Hash bytes or an array without a copy; hashing large buffers releases the GIL."""
     digest.update(struct.pack("<q", memoryview(content).nbytes))
     digest.update(content)

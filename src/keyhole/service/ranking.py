@@ -1,4 +1,4 @@
-"""How a list comes about: what is asked for, what the ranker shows, and with which chances."""
+"""Decides a rank request: idempotency, the list to show, and its propensities."""
 
 import base64
 import binascii
@@ -21,17 +21,17 @@ from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.store.chain import as_written, event_at
 
 _NOTE_TYPE = np.dtype("<f8")
-"""That of every note on a machine whose numbers are little-endian, the very object."""
+"""The dtype of propensities on little-endian machines, compared by identity."""
 _fingerprints = msgspec.json.Encoder(order="sorted")
 
 
 def fingerprint_of(request: RankRequest | list[RankRequest | None]) -> bytes:
-    """Return a hash of a request, or of many, by which a repeated one is recognised."""
+    """Return the hash that recognises a repeated request or batch."""
     return hashlib.sha256(_fingerprints.encode(request)).digest()
 
 
 def repeated(live: LiveRanker, command: Rank) -> Event | None:
-    """Return the event of a request that came before, or raise where its keys were of another."""
+    """Return the event of a repeated request; raise if its key belongs to another request."""
     event = None
     if command.idem is not None:
         event = _by_idem(live, command.idem)
@@ -43,7 +43,7 @@ def repeated(live: LiveRanker, command: Rank) -> Event | None:
 
 
 def _by_idem(live: LiveRanker, idem: str) -> Event | None:
-    """Return the rank event that a request with an idempotency key was answered with."""
+    """Return the rank event that answered an idempotency key."""
     event = with_idem(live, idem)
     if event is not None and body_of(event).batch is not None:
         raise reused(idem)
@@ -53,13 +53,13 @@ def _by_idem(live: LiveRanker, idem: str) -> Event | None:
 
 
 def with_idem(live: LiveRanker, idem: str) -> Event | None:
-    """Return the event that came with an idempotency key, or raise where it is another ranker's."""
+    """Return the event of an idempotency key; raise if it belongs to a deleted ranker."""
     event = live.store.find_idem(live.name, idem)
     return None if event is None else _own(live, as_written(live.store, event))
 
 
 def shown_before(live: LiveRanker, request: RankRequest) -> Event | None:
-    """Return the event that a request names, or raise where it is of another request."""
+    """Return the event whose id a request gives; raise if another request has it."""
     event = live.found(str(request.event_id), "rank")
     if event is not None:
         check_same(request, body_of(event))
@@ -68,42 +68,42 @@ def shown_before(live: LiveRanker, request: RankRequest) -> Event | None:
 
 
 def _own(live: LiveRanker, event: Event) -> Event:
-    """Return an event of this ranker, or raise where it is of one that was deleted."""
+    """Return an event of this ranker; raise if it belongs to a deleted one of its name."""
     if event.seq <= live.since:
         raise Conflict(
-            f"Event {shown(event.key)} is of another ranker {live.name!r}, which was deleted: give "
-            "another id or key."
+            f"Event {shown(event.key)} belongs to another ranker {live.name!r}, which was deleted: "
+            "give another id or key."
         )
     return event
 
 
 def check_same(request: RankRequest, before: Ranked) -> None:
-    """Raise where an event is of another request than this one, which names it."""
+    """Raise if an event id belongs to a different request."""
     if before.fingerprint != fingerprint_of(request):
-        raise Conflict(f"Event {shown(request.event_id)} is of another request.")
+        raise Conflict(f"Event {shown(request.event_id)} belongs to another request.")
 
 
 def reused(idem: str) -> KeyReused:
-    """Return what is said of a key that came with something else."""
-    return KeyReused(f"Idempotency key {shown(idem)} came with another request.")
+    """Return the error for an idempotency key with a different request."""
+    return KeyReused(f"Idempotency key {shown(idem)} belongs to another request.")
 
 
 def show(
     live: LiveRanker, request: RankRequest, round: int, secret: bytes, *, is_keyed: bool = False
 ) -> tuple[Ranked, str]:
-    """Return the list of a round, as the log keeps it, and the id of the event."""
+    """Return the body of the rank event of a round, and its event id."""
     if live.config.catalogue is None:
         query, items, packed, dtype, n_features = _documents(live, request)
     else:
         if request.items is not None or request.features is not None:
-            raise InvalidInput("`items` and `features` must be left out for a fixed list.")
+            raise InvalidInput("`items` and `features` must be omitted for a fixed list.")
         query, items, packed, dtype, n_features = live.learner.own_list, None, b"", "f8", 0
     names = items if items is not None else live.config.catalogue or ()
     event_id = request.event_id or _id_of(live, round, secret)
     named = is_keyed or request.event_id is not None
     config = live.config
     made = _choose(live, request, config, round, query, names, secret)
-    ranked = Ranked(  # by position: it is made for every list
+    ranked = Ranked(  # positional arguments: this is the fast path
         round,
         live.seq,
         made.ranking,
@@ -131,7 +131,7 @@ def show(
 
 
 class _Known(NamedTuple):
-    """How likely what is shown was, as far as that is known."""
+    """The propensities of a list, as far as the ranker knows them."""
 
     p_marginal: float | None = None
     p_conditional: float | None = None
@@ -140,7 +140,7 @@ class _Known(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """A list, and all that is known of how it came about, in the order of :class:`Ranked`."""
+    """A list with its propensities, in the field order of :class:`Ranked`."""
 
     ranking: tuple[int, ...]
     explored: bool
@@ -167,9 +167,9 @@ def _choose(
     names: tuple[str, ...],
     secret: bytes,
 ) -> _Chosen:
-    """Return the ranking to show, and all that is known of how it came about."""
+    """Return the ranking to show, with its propensities."""
     if request.baseline is not None and config.mode != "apprentice":
-        raise InvalidInput(f"`baseline` must be left out in mode {config.mode}.")
+        raise InvalidInput(f"`baseline` must be omitted in mode {config.mode}.")
     if config.mode == "frozen":
         places = {name: index for index, name in enumerate(names)}
         best = tuple(places[str(name)] for name in live.learner.best(query))
@@ -203,10 +203,10 @@ def _apprentice(
 ) -> tuple[tuple[int, ...], _Known, tuple[int, ...] | None, int, bool]:
     """Show the caller's list, or in a share of rounds the apprentice's own.
 
-    Where the own list is never shown, the apprentice learns from rounds in which the caller's has
-    the same items on top. Where it is shown in a share of rounds, from those alone: they are a fair
-    sample, and rounds in which both agree are not. Items that must not be shown are left out of
-    both lists; an own list that has other items on top for that teaches nothing.
+    If the own list is never shown, the apprentice learns from rounds in which the caller's list has
+    the same top k. If it is shown in a share of rounds, it learns from those alone: they are a fair
+    sample, and rounds in which both lists agree are not. Excluded items are left out of both lists;
+    if that changes the top k of the own list, the round is not learnt from.
     """
     share, k = live.config.apprentice_share, live.config.k
     baseline, n_excluded = _without(_baseline(request, names), request, names, live)
@@ -234,11 +234,11 @@ def _known(live: LiveRanker, impression: Impression) -> _Known:
 
 
 def _baseline(request: RankRequest, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the caller's list as indices; items that it does not name come last."""
+    """Return the caller's list as indices; items that it omits come last."""
     if request.baseline is None:
         return tuple(range(len(names)))
     places = {name: index for index, name in enumerate(names)}
-    out = set(request.exclude or ())  # which documents that came with the request lack by now
+    out = set(request.exclude or ())  # already removed from request documents
     listed = [name for name in request.baseline if name in places or name not in out]
     for name in listed:
         if name not in places:
@@ -253,7 +253,7 @@ def _baseline(request: RankRequest, names: tuple[str, ...]) -> tuple[int, ...]:
 def _without(
     order: tuple[int, ...], request: RankRequest, names: tuple[str, ...], live: LiveRanker
 ) -> tuple[tuple[int, ...], int]:
-    """Return a ranking with the items that must not be shown last, and how many they are."""
+    """Return a ranking with the excluded items moved to the end, and their number."""
     if not request.exclude or live.config.catalogue is None:
         return order, 0
     out = set(request.exclude)
@@ -269,9 +269,9 @@ def _without(
 def _documents(
     live: LiveRanker, request: RankRequest
 ) -> tuple[Query, tuple[str, ...], bytes, Any, int]:
-    """Return the list of a request, and its features as the log keeps them, or raise."""
+    """Return the query of a request, and its features as stored in the log, or raise."""
     if request.features is None:
-        raise InvalidInput("`features` must be given where lists come with the requests.")
+        raise InvalidInput("`features` must be given: this ranker has no fixed list.")
     wanted = int(live.config.request["n_features"])
     features, dtype = _numbers(request.features)
     if request.items is None:
@@ -295,7 +295,7 @@ def _documents(
 
 
 def _numbers(given: Packed | list[list[float]]) -> tuple[FloatArray, str]:
-    """Return features as an array, and how wide its numbers are, or raise."""
+    """Return features as an array, and their dtype, or raise."""
     if isinstance(given, Packed):
         try:
             raw = base64.b64decode(given.b64, validate=True)
@@ -307,13 +307,13 @@ def _numbers(given: Packed | list[list[float]]) -> tuple[FloatArray, str]:
                 f"`b64` of features must be {n_bytes} bytes for shape {list(given.shape)} of "
                 f"{given.dtype}, got {len(raw)}."
             )
-        # Of a bytearray, which can be written to: kernels are compiled for such arrays alone.
+        # A bytearray gives a writable array: Numba would compile the kernel anew for another.
         array = np.frombuffer(bytearray(raw), dtype=f"<{given.dtype}").reshape(given.shape)
         dtype = given.dtype
     else:
         width = len(given[0])
         if any(len(row) != width for row in given):
-            raise InvalidInput("`features` must be rows of one length.")
+            raise InvalidInput("`features` must be rows of equal length.")
         array, dtype = np.array(given, dtype="<f8"), "f8"
     if not np.isfinite(array).all():
         raise InvalidInput("`features` must be finite.")
@@ -321,14 +321,14 @@ def _numbers(given: Packed | list[list[float]]) -> tuple[FloatArray, str]:
 
 
 def _name_by_content(row: FloatArray) -> str:
-    """Return a name for a document without one: that of its features."""
+    """Return a name for a document without id: a hash of its features."""
     return "features-" + hashlib.blake2b(row.tobytes(), digest_size=12).hexdigest()
 
 
 def _id_of(live: LiveRanker, round: int, secret: bytes) -> str:
-    """Return an id that cannot be guessed, nor be of another ranker, or of this one before a reset.
+    """Return an unguessable event id, unique across rankers and resets.
 
-    It begins with the round, so that the index of a store by ids grows at its end.
+    It starts with the round, so that the id index of a store grows at its end.
     """
     anew = f" since {live.begun}" if live.begun > 1 else ""
     digest = _keyed(secret).copy()
@@ -342,27 +342,27 @@ def _keyed(secret: bytes) -> Any:
 
 
 def _coin(ranker: str, round: int, secret: bytes) -> float:
-    """Return a number between 0 and 1 that belongs to a round."""
+    """Return the pseudo-random number between 0 and 1 of a round."""
     digest = hmac.digest(secret, f"coin {round} of {ranker}".encode(), hashlib.sha256)
     return int.from_bytes(digest[:7], "little") / 2.0**56
 
 
 @lru_cache(maxsize=16)
 def _written(milliseconds: int) -> str:
-    """Return a time as people and programs read it; those of one group share theirs."""
+    """Return a time in ISO 8601; cached, because a group of commands shares its time."""
     moment = datetime.fromtimestamp(milliseconds / 1000.0, UTC)
     return moment.isoformat(timespec="milliseconds")
 
 
 def rank_reply(live: LiveRanker, event: Event, ranked: Ranked) -> RankReply:
-    """Return what the caller is told of a list."""
+    """Return the reply on a list."""
     return RankReply(*told(live, event, ranked))
 
 
 def told(
     live: LiveRanker, event: Event, ranked: Ranked
 ) -> tuple[str, list[str], int, Policy, int, str | None]:
-    """Return the fields of a reply in their order."""
+    """Return the fields of a rank reply, in order."""
     names = live.names_of(ranked)
     shown_now = ranked.ranking
     if ranked.n_excluded:

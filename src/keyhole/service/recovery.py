@@ -1,4 +1,4 @@
-"""A ranker as its log says, which is checked on the way."""
+"""Restores a ranker from its newest snapshot and its log, and verifies both."""
 
 from keyhole.service.errors import StoreDamaged, StoreError
 from keyhole.service.events import OutcomeOf, Snapshot
@@ -10,10 +10,10 @@ from keyhole.service.structured_logs import logger
 
 
 def recovered(store: Store, name: str) -> LiveRanker:
-    """Return a ranker as its log says: from the newest snapshot that holds, or from the start.
+    """Return a ranker, replayed from its newest valid snapshot or from its first event.
 
-    Raises :class:`StoreDamaged` where an event is not the one that was written. Those that the
-    snapshot covers are left to be checked later.
+    Raises :class:`StoreDamaged` if an event is damaged. Events before the snapshot are verified
+    later, in the background.
     """
     last = store.last(name)
     if last is not None and last.kind == "delete":
@@ -33,18 +33,18 @@ def recovered(store: Store, name: str) -> LiveRanker:
         if event.link == kept.link:
             live = kept
             break
-        wrong.append((snapshot, f"Event {kept.seq} of the log is another one."))
+        wrong.append((snapshot, f"Event {kept.seq} of the log does not match."))
     for event in checked(store.events(name, after=live.seq), Tip(live.seq, live.link)):
         try:
             live.apply(event)
-        except Exception as error:  # whatever it says: the event is as it was written
+        except Exception as error:  # any error: the event itself is intact
             raise StoreDamaged(
                 f"Event {event.seq} ({event.kind}) of ranker {name!r} cannot be replayed: {error}"
             ) from error
-    for snapshot, why in wrong:  # a cache that does not hold is no loss: the log does
+    for snapshot, why in wrong:  # snapshots are a cache: dropping one loses nothing
         store.drop_snapshot(name, snapshot.seq)
         logger().warning(
-            "A snapshot is wrong and was dropped; the log was replayed instead.",
+            "A damaged snapshot was dropped; the log was replayed instead.",
             ranker=name,
             seq=snapshot.seq,
             error=why,
@@ -53,7 +53,7 @@ def recovered(store: Store, name: str) -> LiveRanker:
 
 
 def outcome_in(store: Store, name: str) -> OutcomeOf:
-    """Return what tells what became of feedback in a log; of a damaged one that is not known."""
+    """Return the outcomes of feedback in a log; unknown if the log is damaged."""
     try:
         return recovered(store, name).outcome
     except StoreError:
@@ -61,7 +61,7 @@ def outcome_in(store: Store, name: str) -> OutcomeOf:
 
 
 def _snapshots(store: Store, name: str) -> list[Snapshot]:
-    """Return the snapshots of a ranker that have a checksum: others are passed over."""
+    """Return the snapshots of a ranker that have a checksum."""
     try:
         return [snapshot for snapshot in store.snapshots(name) if is_sealed(snapshot)]
     except StoreDamaged as error:

@@ -1,4 +1,4 @@
-"""Is a log whole, and does it lead to the states that were written down? Replay says."""
+"""Checks a log: its hash chain, and whether its replay reproduces the snapshots."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from keyhole.service.store.base import Store
 
 
 class Checked(NamedTuple):
-    """What a check of one ranker found; ``problems`` is empty where all is well."""
+    """The result of checking one ranker; ``problems`` is empty if it is intact."""
 
     ranker: str
     n_events: int
@@ -23,7 +23,7 @@ class Checked(NamedTuple):
 def check(
     store: Store, *, on_progress: Callable[[str, int], None] | None = None
 ) -> Iterator[Checked]:
-    """Check every ranker of a log: its sequence, its links, and the states it leads to."""
+    """Check every ranker of a log: sequence numbers, hash links and replayed states."""
     for name in store.rankers():
         yield check_ranker(store, name, on_progress=on_progress)
 
@@ -31,7 +31,7 @@ def check(
 def check_ranker(
     store: Store, name: str, *, on_progress: Callable[[str, int], None] | None = None
 ) -> Checked:
-    """Replay one ranker from an empty state, and compare it with every snapshot on the way."""
+    """Replay one ranker from an empty state, and compare it with every snapshot."""
     live, link = LiveRanker(name, store), FIRST_LINK
     problems: list[str] = []
     differing: list[int] = []
@@ -47,13 +47,13 @@ def check_ranker(
             problems.append(f"Ranker {name!r}: {problem}")
             break
         if event.kind == "rebase":
-            differing.clear()  # states before it are those of another version of the library
+            differing.clear()  # earlier states come from another version of the library
         if event.seq in snapshots and live.differs_from(snapshots[event.seq]):
             differing.append(event.seq)
         if on_progress is not None and n_events % 1_000 == 0:
             on_progress(name, n_events)
     problems += [
-        f"Ranker {name!r}: the snapshot after event {seq} is not what the log leads to."
+        f"Ranker {name!r}: the snapshot after event {seq} does not match the replayed log."
         for seq in differing
     ]
     for seq in sorted(snapshots):
@@ -72,7 +72,7 @@ def _follows(event: Event, seq: int, link: bytes) -> str | None:
     if event.seq != seq:
         return f"event {seq} is missing: {event.seq} follows {seq - 1}."
     if event.link != link_of(link, event):
-        return f"event {seq} is not the one that was written, or one before it is not."
+        return f"event {seq} does not match its hash link: it, or an event before it, was changed."
     return None
 
 

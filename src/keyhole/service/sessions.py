@@ -1,4 +1,4 @@
-"""Logins of the dashboard: a cookie that says which key is logged in, and until when."""
+"""Sessions of the dashboard: a signed cookie with the prefix of a key and an expiry."""
 
 import hmac
 import time
@@ -8,7 +8,7 @@ COOKIE = "keyhole_session"
 
 
 class Sessions:
-    """Logins of the dashboard: signed, so that none has to be kept."""
+    """Sessions of the dashboard: signed cookies, so that the server keeps no state."""
 
     def __init__(self, secret: bytes, seconds: float, *, secure: bool) -> None:
         self._secret = secret
@@ -16,23 +16,23 @@ class Sessions:
         self._secure = secure
 
     def cookie(self, prefix: str) -> str:
-        """Return the header that logs a key in."""
+        """Return the Set-Cookie header that logs a key in."""
         ends = int(time.time() + self._seconds)
         token = f"{prefix}.{ends}"
         return self._header(f"{token}.{self._sign('session', token)}", int(self._seconds))
 
     def end(self) -> str:
-        """Return the header that logs out."""
+        """Return the Set-Cookie header that logs out."""
         return self._header("", 0)
 
     def prefix(self, fields: dict[bytes, bytes]) -> str | None:
-        """Return the prefix of the key that is logged in."""
+        """Return the prefix of the logged-in key; None without a valid session."""
         token = self.token(fields)
         prefix, _, ends = token.rpartition(".")[0].partition(".")
         return prefix if token and ends.isdigit() and time.time() < int(ends) else None
 
     def token(self, fields: dict[bytes, bytes]) -> str:
-        """Return the session of a request if its signature holds, and nothing otherwise."""
+        """Return the session token of a request; empty if its signature is invalid."""
         try:
             cookies = SimpleCookie(fields.get(b"cookie", b"").decode("latin-1"))
         except CookieError:
@@ -43,7 +43,7 @@ class Sessions:
         return value if matches else ""
 
     def csrf(self, fields: dict[bytes, bytes]) -> str:
-        """Return the token that forms of this session must bring."""
+        """Return the CSRF token of this session's forms."""
         return self._sign("csrf", self.token(fields))
 
     def _header(self, value: str, seconds: int) -> str:

@@ -1,4 +1,4 @@
-"""How the service is set up: flags before the environment before a file."""
+"""Settings of the service; flags override the environment, which overrides a file."""
 
 import os
 import tomllib
@@ -21,7 +21,7 @@ _OTHER_VARIABLES = frozenset(
         "KEYHOLE_VENV",
     }
 )
-"""What the library, its tests and clients of the service read from the environment."""
+"""Environment variables of the library, its tests and clients, which are no settings."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 Seconds = Annotated[float, Meta(gt=0, le=86_400)]
@@ -29,49 +29,49 @@ Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything about the service that is not about one of its rankers."""
+    """Settings of the service as a whole."""
 
     db: Annotated[str, Meta(min_length=1)] = "keyhole.db"
-    """The file that holds the log."""
+    """The file of the event log."""
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
-    """The address to listen at."""
+    """The address to listen on."""
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8360
-    """The port to listen at; 0 takes one that is free."""
+    """The port to listen on; 0: any free port."""
     insecure: bool = False
-    """Whether to let everybody in who reaches the port, as long as there is no key."""
+    """Whether to serve everybody who can reach the port while no key exists."""
     max_body_bytes: Annotated[int, Meta(ge=1_024, le=2**30)] = 8 * 2**20
-    """The size of the largest body."""
+    """The largest request body in bytes."""
     max_pending_bytes: Annotated[int, Meta(ge=1_024, le=2**36)] = 64 * 2**20
-    """Bytes of all requests that are not answered yet; large ones beyond are to come again."""
+    """The largest total of unanswered request bytes; beyond it large requests get a 503."""
     request_seconds: Seconds = 30.0
-    """How long a request may take to arrive, its head and its body together."""
+    """Seconds for the head and body of a request to arrive."""
     shutdown_seconds: Seconds = 20.0
-    """How long requests may take to end once the service is told to stop."""
+    """Seconds for running requests to finish at shutdown."""
     heartbeat_seconds: Seconds = 10.0
-    """How often a live stream says that it is alive."""
+    """Seconds between heartbeats of a live stream."""
     session_seconds: Annotated[float, Meta(gt=0, le=31_536_000)] = 43_200.0
-    """How long a login to the dashboard lasts."""
+    """Seconds until a dashboard session expires."""
     secure_cookies: bool = False
-    """Whether cookies travel over TLS alone: set it behind a proxy that speaks TLS."""
+    """Whether cookies are sent over TLS only; set it behind a TLS proxy."""
     max_concurrency: Count = 1_024
-    """Requests at once; more are told to come again."""
+    """The number of concurrent requests; more get a 503."""
     max_streams: Count = 128
-    """Live streams at once."""
+    """The number of concurrent live streams."""
     max_waiting: Annotated[int, Meta(ge=1, le=10_000_000)] = 100_000
-    """Impressions of a ranker that wait for feedback at once."""
+    """The number of lists per ranker that wait for feedback."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """How much is logged."""
+    """The log level."""
     log_requests: bool = False
-    """Whether every request is logged, or only those that fail."""
+    """Whether to log every request, or only those that fail."""
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the service."""
+        """Whether the address is a loopback address."""
         return self.host in LOOPBACK or self.host.startswith("127.")
 
     @property
     def needs_key(self) -> bool:
-        """Whether strangers could reach the service, and must not come in without a key."""
+        """Whether other machines can reach the service, so that a key is mandatory."""
         return not (self.is_loopback or self.insecure)
 
 
@@ -84,7 +84,7 @@ def load_settings(
     file: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Return the settings that flags, the environment and a file give, in this order.
+    """Return the settings from flags, the environment and a file, in this order of precedence.
 
     A flag that is None was not given.
     """

@@ -1,4 +1,4 @@
-"""The snapshots that a service leaves as it stops: few enough to stop soon, and to start soon."""
+"""Takes final snapshots at shutdown, for a fast restart, within a time limit."""
 
 import time
 from collections.abc import Iterable
@@ -7,15 +7,15 @@ from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.store.base import Store
 
 _LONGEST = 5.0
-"""Seconds that it may take: of rankers that are left then, the next start replays more."""
+"""The time limit in seconds; the next start replays more events of the remaining rankers."""
 _AT_ONCE = 64
 _WORTH_A_SHARE, _LEFT_A_SHARE = 200, 10
-"""A snapshot is worth it from a 200th of the events on after which there is one anyway; a tenth of
-them may be left to be replayed, of all rankers together."""
+"""A ranker gets a snapshot from 1/200 of the snapshot interval on; events up to 1/10 of the
+interval, over all rankers, may remain to be replayed."""
 
 
 def put_last_snapshots(store: Store, rankers: Iterable[LiveRanker], every: int) -> None:
-    """Take snapshots of the rankers with most events to replay, until few are left of all."""
+    """Take snapshots of the rankers with the most events to replay, until few events remain."""
     ends_at, least = time.monotonic() + _LONGEST, max(every // _WORTH_A_SHARE, 1)
     pending = sorted(((live.seq - live.snapshot_at, live) for live in rankers), key=_most_first)
     left = sum(n_events for n_events, _ in pending)

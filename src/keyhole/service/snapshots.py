@@ -1,4 +1,4 @@
-"""What a snapshot of a ranker holds, and whether that is what was written."""
+"""The content of a snapshot, with a checksum."""
 
 import hashlib
 from contextlib import suppress
@@ -17,7 +17,7 @@ _HEAD = len(_SEAL) + hashlib.sha256().digest_size
 
 
 class Kept(msgspec.Struct):
-    """The whole state of a ranker; events that rebase it hold the same."""
+    """The whole state of a ranker, in snapshots and in rebase events."""
 
     version: int
     round: int
@@ -33,15 +33,15 @@ class Kept(msgspec.Struct):
 
 
 class _Begun(msgspec.Struct):
-    """The part of a snapshot that says when its ranker began."""
+    """The part of a snapshot with the seq of its ranker's first event."""
 
     begun: int = 1
 
 
 def sealed(ranker: str, seq: int, sha256: str, kept: Kept) -> Snapshot:
-    """Return a snapshot, in whose bytes there is a checksum of all that it says.
+    """Return a snapshot with a checksum.
 
-    A state is copied once on its way: nothing else is done by Python meanwhile.
+    The state is copied only once, because copying holds the GIL.
     """
     body = bytearray(_HEAD)
     _encoder.encode_into(kept, body, _HEAD)
@@ -52,24 +52,24 @@ def sealed(ranker: str, seq: int, sha256: str, kept: Kept) -> Snapshot:
 
 
 def is_sealed(snapshot: Snapshot) -> bool:
-    """Return whether a snapshot has a checksum, and knows all that is counted now."""
+    """Return whether a snapshot has a checksum; only those have all counters."""
     return snapshot.body.startswith(_SEAL)
 
 
 def _content(snapshot: Snapshot) -> bytes | bytearray:
-    """Return what a snapshot holds, without its checksum: those of the first versions have none."""
+    """Return the content of a snapshot without its checksum, which early versions lack."""
     has_head = snapshot.body.startswith((_SEAL, _SEAL_BEFORE))
     return snapshot.body[_HEAD:] if has_head else snapshot.body
 
 
 def kept_by(snapshot: Snapshot) -> Kept:
-    """Return what a snapshot holds, or raise if it is not what was written."""
+    """Return the content of a snapshot, or raise if it is damaged."""
     name = f"The snapshot of ranker {snapshot.ranker!r} after event {snapshot.seq}"
     content = _content(snapshot)
     if is_sealed(snapshot):
         digest = _digest(snapshot.ranker, snapshot.seq, snapshot.sha256, content)
         if snapshot.body[len(_SEAL) : _HEAD] != digest:
-            raise StoreDamaged(f"{name} is not what was written.")
+            raise StoreDamaged(f"{name} is damaged.")
     try:
         return msgspec.msgpack.decode(content, type=Kept)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -77,7 +77,7 @@ def kept_by(snapshot: Snapshot) -> Kept:
 
 
 def begun_of(store: Store, name: str) -> int:
-    """Return the seq that a ranker began with, as far as its newest snapshot knows."""
+    """Return the seq of a ranker's first event according to its newest snapshot."""
     for snapshot in store.snapshots(name):
         with suppress(msgspec.MsgspecError, UnicodeDecodeError):
             return msgspec.msgpack.decode(_content(snapshot), type=_Begun).begun

@@ -1,4 +1,4 @@
-"""How the service comes up: the log is opened, the lock on the door checked, code prepared."""
+"""Startup: requires an access key on public addresses, opens the log, prepares code."""
 
 import gc
 from collections.abc import Callable
@@ -19,21 +19,21 @@ from keyhole.service.store.chain import event_at
 
 
 def check_lock(settings: Settings, store: Store) -> None:
-    """Raise where strangers could reach a service that asks for no key."""
+    """Raise if other machines could reach a service without an access key."""
     if settings.needs_key and not store.keys():
         raise InvalidInput(
-            f"To listen at {settings.host}, where others can reach it, the service must have a "
-            f"key: keyhole keys create --db {settings.db} --scope admin --ranker '*' makes one, "
-            "--insecure lets everybody in."
+            f"To listen on {settings.host}, which other machines can reach, the service must have "
+            f"an access key: keyhole keys create --db {settings.db} --scope admin --ranker '*' "
+            "creates one, --insecure serves everybody."
         )
 
 
 def opener(settings: Settings, store: Store, preparer: Preparer) -> Callable[[], Desk]:
-    """Return what prepares the code of all rankers and reads the whole log: it may take a while."""
+    """Return a function that prepares the code of all rankers and replays the log."""
 
     def open_desk() -> Desk:
-        # What is made now stays: to look through all of it for garbage, again and again while it
-        # grows and later on, would hold up the start and requests.
+        # Objects made now live for ever: garbage collections would scan them again and again,
+        # which slows down the start and later requests.
         gc.disable()
         try:
             preparer.prepare_all(_configs(store))
@@ -54,9 +54,9 @@ def opener(settings: Settings, store: Store, preparer: Preparer) -> Callable[[],
 
 
 def _configs(store: Store) -> dict[str, Config]:
-    """Return how every ranker of a log began: its code stays that until it is deleted.
+    """Return the first config of every ranker, which determines the code it needs.
 
-    What cannot be read is left to be told of when the log is.
+    Unreadable rankers are skipped: replay reports them.
     """
     found = {}
     for name in store.rankers():

@@ -1,4 +1,4 @@
-"""Structured logs: JSON lines on standard error, without keys."""
+"""Structured logs: JSON lines on standard error, with access keys redacted."""
 
 import logging
 import re
@@ -14,7 +14,7 @@ _HIDDEN = "[hidden]"
 
 
 def configure_logs(level: str = "info", stream: TextIO | None = None) -> None:
-    """Send what is logged, by this package and by the server under it, to standard error."""
+    """Send the logs of this package and of uvicorn to standard error."""
     threshold = logging.getLevelNamesMapping()[level.upper()]
     out = sys.stderr if stream is None else stream
     shared: list[Any] = [
@@ -40,13 +40,13 @@ def configure_logs(level: str = "info", stream: TextIO | None = None) -> None:
     root = logging.getLogger("uvicorn")
     root.handlers[:] = [handler]
     root.propagate = False
-    root.setLevel(max(threshold, logging.WARNING))  # its chatter about starting is ours to say
+    root.setLevel(max(threshold, logging.WARNING))  # the service logs startup itself
 
 
 def hide_keys(
     _logger: Any, _method: str, entry: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Take whatever looks like a key out of a line.
+    """Redact access keys in a log line.
 
     Examples
     --------

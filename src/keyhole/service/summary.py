@@ -1,4 +1,4 @@
-"""What people are shown of a ranker and of its events: plain data, for pages and their JSON."""
+"""The data of dashboard pages, and of their JSON, as plain dictionaries."""
 
 import math
 from typing import Any
@@ -13,16 +13,16 @@ from keyhole.service.ranker_state import LiveRanker
 
 _FEW_ROUNDS = 100
 _FEW_ALARMS = 2
-"""From so many alarms on, the time between them says something."""
+"""The number of alarms from which their spacing is meaningful."""
 
 
 def summary(live: LiveRanker) -> dict[str, Any]:
-    """Return everything that the page of a ranker shows."""
+    """Return the data of a ranker's page."""
     return {**brief(live), "sha256": live.sha256()}
 
 
 def brief(live: LiveRanker) -> dict[str, Any]:
-    """Return that without the hash, which takes its time where a state is large."""
+    """Return the same data without the hash, which is slow for a large state."""
     config, tally = live.config, live.tally
     is_fixed = config.catalogue is not None
     n_answered = tally.observed + tally.none + tally.not_shown
@@ -65,7 +65,7 @@ def brief(live: LiveRanker) -> dict[str, Any]:
 
 
 def event_page(live: LiveRanker, event_id: str) -> dict[str, Any]:
-    """Return a list that was shown, what came of it, and why it was shown."""
+    """Return an impression, its feedback, and why this list was shown."""
     event = live.store.find(live.name, event_id, "rank")
     if event is None:
         raise NotFound(f"There is no event {event_id!r} of ranker {live.name!r}.")
@@ -99,7 +99,7 @@ def event_page(live: LiveRanker, event_id: str) -> dict[str, Any]:
 
 
 def _outcome(live: LiveRanker, event: Event, said: Event | None, answered: Answered | None) -> str:
-    """Return what became of a list, or what is to become of it."""
+    """Return the feedback status of a list."""
     if said is not None and answered is not None:
         return live.outcome(answered, said.seq)
     waited = live.waiting.get(event.seq)
@@ -124,14 +124,14 @@ def _feedback(
 
 
 _BECAME = {
-    "deferred": "It may never be shown: feedback is awaited once it is activated.",
-    "waiting": "Feedback is awaited.",
-    "expired": "No feedback came in time.",
-    "learned": "Its feedback was learnt from.",
-    "unused": "Its feedback taught nothing.",
-    "late": "Feedback came too late to learn from; it counts where policies are judged.",
-    "refused": "Its feedback was refused: its numbers are too large to learn from.",
-    "unknown": "Whether its feedback was learnt from or refused is not known any more.",
+    "deferred": "Deferred: the feedback timer starts once the list is activated.",
+    "waiting": "Waiting for feedback.",
+    "expired": "Expired without feedback.",
+    "learned": "Feedback arrived, and the ranker learnt from it.",
+    "unused": "Feedback arrived, but the ranker did not learn from it.",
+    "late": "Feedback arrived too late to learn from; evaluations use it.",
+    "refused": "Feedback was refused: its numbers are too large to learn from.",
+    "unknown": "Feedback was learnt from or refused; the log no longer tells which.",
 }
 
 
@@ -142,37 +142,36 @@ def _why(
     said: Event | None,
     answered: Answered | None,
 ) -> list[str]:
-    """Return sentences on how a list came about, and on what was made of it."""
-    name = live.config.spec["name"]
-    known = f"what {name} had learnt up to event {ranked.model_seq}"
+    """Return sentences on why a list was shown and whether it was learnt from."""
+    name, known = live.config.spec["name"], f"as of event {ranked.model_seq}"
     if ranked.mode == "frozen":
-        why = [f"The ranker is frozen: this is the best list by {known}."]
+        why = [f"The ranker is frozen: this is the best list of {name} {known}."]
     elif ranked.own is not None:
-        why = ["The ranker is an apprentice: the caller's own list was shown."]
+        why = ["The ranker is an apprentice: the caller's list was shown."]
         why.append(
-            "Its own list had the same items on top, so that it learns from this round."
+            "The apprentice's list had the same top items, so it learns from this round."
             if ranked.teaches
-            else "Its own list had other items on top: this round teaches it nothing."
+            else "The apprentice's list had different top items: it cannot learn from this round."
         )
     elif ranked.explored:
-        why = [f"The ranker explored: this list differs from the best one by {known}, to see more."]
+        why = [f"The ranker explored: this list differs from the best list of {name} {known}."]
     else:
-        why = [f"The ranker did not explore: this is the best list by {known}."]
+        why = [f"The ranker did not explore: this is the best list of {name} {known}."]
     if ranked.n_excluded:
         n = ranked.n_excluded
         why.append(f"{n} item{' was' if n == 1 else 's were'} excluded by the caller.")
     if ranked.p_marginal is not None and ranked.own is None:
         why.append(
-            f"What was on top had a chance of {ranked.p_marginal:.3g} to be seen in this round."
+            f"The top items of this list had a marginal propensity of {ranked.p_marginal:.3g}."
         )
     why.append(_BECAME[_outcome(live, event, said, answered)])
     return why
 
 
 def _best(live: LiveRanker) -> list[str] | None:
-    """Return the list that a ranker believes best; None where it has none of its own, or not yet.
+    """Return the ranker's current best list; None without a fixed list, or while code compiles.
 
-    A ranker whose code is being compiled is asked for nothing: the page would compile it as well.
+    During compilation the learner is not called: the page would compile its code a second time.
     """
     if live.config.catalogue is None or live.is_preparing:
         return None
@@ -180,15 +179,15 @@ def _best(live: LiveRanker) -> list[str] | None:
 
 
 def _items(live: LiveRanker) -> list[dict[str, Any]]:
-    """Return what is known of each item: the ranker's beliefs, or else means of all feedback.
+    """Return an estimate per item: the ranker's belief, or else the mean of all feedback.
 
-    Its beliefs count where it has learnt from most of what was seen. An apprentice learns from few
-    rounds, and is judged by all: beliefs would contradict what is said of its list.
+    Beliefs are shown if the ranker has learnt from most feedback. An apprentice learns from few
+    rounds but is evaluated on all, so its beliefs could contradict its evaluation.
     """
     grade = float(live.config.request.get("max_grade", 1.0))
     beliefs = live.learner.beliefs()
     if named_measure(live.config.measure).exponential_gain and grade != 1.0:
-        beliefs = None  # of gains, which are no shares of relevance
+        beliefs = None  # they are gains, not shares of relevance
     if live.config.mode == "apprentice":
         beliefs = None
     found = []
@@ -220,7 +219,7 @@ def _ratio(part: float, whole: float) -> float | None:
 
 
 def _share(points: list[Point], ranks: int) -> float | None:
-    """Return how many of the last rounds explored: those of the last tenth of the points."""
+    """Return the share of exploration in the last tenth of the points."""
     last = points[-max(len(points) // 10, 1) :]
     return _ratio(sum(p.n_explored for p in last), sum(p.n for p in last)) if ranks else None
 
@@ -256,12 +255,12 @@ def _true(point: Point, value: float) -> float | None:
 
 
 def _apprentice(live: LiveRanker) -> dict[str, Any]:
-    """Return what the caller's lists and the apprentice's are worth, and the difference.
+    """Return the value of the caller's lists, of the apprentice's, and their difference.
 
-    The worth of a list is the mean relevance of its first k items. That of the caller's is what was
-    revealed; that of the apprentice's is made of what was revealed of its items by whatever list,
-    which takes a crowd that does not change. Where lists come with requests, it is what was
-    revealed of its own lists, if those are shown in a share of rounds.
+    The value of a list is the mean relevance of its first k items: observed for the caller's lists;
+    for the apprentice's, estimated from every observation of its items, which assumes a stationary
+    audience. If requests bring their own documents, only the share of rounds that showed the
+    apprentice's lists counts.
     """
     tally, k = live.tally, live.config.k
     baseline, own = tally.baseline.mean(), tally.own.mean()
@@ -284,7 +283,7 @@ def _apprentice(live: LiveRanker) -> dict[str, Any]:
 
 
 def _warnings(live: LiveRanker) -> list[str]:
-    """Return what the owner of a ranker should know."""
+    """Return warnings for the owner of a ranker."""
     config, tally, found = live.config, live.tally, []
     if config.verdict is not None:
         found.append(
@@ -296,28 +295,28 @@ def _warnings(live: LiveRanker) -> list[str]:
         between = (rounds[-1] - rounds[0]) / (len(rounds) - 1)
         if len(live.waiting) > between / 10.0:
             found.append(
-                f"{len(live.waiting)} lists wait for feedback, and the crowd seems to change every "
-                f"{between:.0f} rounds: changes are seen late."
+                f"{len(live.waiting)} lists wait for feedback, and preferences seem to change "
+                f"every {between:.0f} rounds: the ranker notices changes late."
             )
     n_answered = tally.observed + tally.none + tally.not_shown
     if tally.expired > n_answered and tally.expired > 100:
         found.append(
-            "More than half of all lists get no feedback in time: is `wait_seconds` too short?"
+            "More than half of all lists expire without feedback: is `wait_seconds` too short?"
         )
     best = _best(live)
     if config.mode == "apprentice" and best is not None and config.apprentice_share == 0.0:
         unseen = [name for name in best[: config.k] if name not in tally.items]
         if unseen and tally.baseline.n > _FEW_ROUNDS:
             found.append(
-                f"Nothing is known of {unseen[0]!r}, which the apprentice would show: let the "
-                f"baseline vary, or set `apprentice_share`."
+                f"The apprentice would show {unseen[0]!r}, which has no feedback yet: vary the "
+                f"baseline, or set `apprentice_share`."
             )
     never_shown = config.catalogue is None and config.apprentice_share == 0.0
     if config.mode == "apprentice" and never_shown and tally.baseline.n > _FEW_ROUNDS:
         found.append(
-            "Nothing is known of the apprentice's own lists, which are never shown: set "
+            "The apprentice's lists have no feedback, because they are never shown: set "
             "`apprentice_share`."
         )
     if tally.refused:
-        found.append(f"{tally.refused} lessons had numbers too large to learn from.")
+        found.append(f"{tally.refused} feedback events were refused: too large to learn from.")
     return found

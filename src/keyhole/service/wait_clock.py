@@ -1,4 +1,4 @@
-"""How long lists have been waited for, on a clock of this process that only goes forward."""
+"""The feedback timers of waiting lists, on a monotonic clock."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -7,26 +7,25 @@ from heapq import heappop, heappush
 from keyhole.service.ranker_state import LiveRanker
 
 _MOST_EXPIRED = 1_000
-"""Lists of a ranker whose wait is told to be over at once."""
+"""The maximum number of expired lists reported at once per ranker."""
 _SPARE = 64
 
 
 class Waits:
-    """When each wait began, in order, and when each ranker must be looked at next.
+    """The start of every wait, in order, and the next check of every ranker.
 
-    What a look costs depends on the waits that are over, not on how many rankers or lists there
-    are: a ranker is looked at once the oldest of its waits may be over.
+    A ranker is checked only when its oldest wait may have expired, so that the cost depends on the
+    number of expired waits, not on the number of rankers or lists.
     """
 
     def __init__(self) -> None:
         self._lines: dict[str, deque[tuple[float, int]]] = {}
-        """When the waits of a ranker began, and the seqs of their lists; those that have ended or
-        were begun anew since are passed over."""
+        """Start times and seqs of waits by ranker; ended or restarted waits are skipped."""
         self._looks: list[tuple[float, str]] = []
         self._next_look: dict[str, float] = {}
 
     def begin(self, live: LiveRanker, seqs: Iterable[int], moment: float) -> None:
-        """Begin to wait for lists, or begin anew."""
+        """Start or restart the timers of lists."""
         line = self._lines.get(live.name)
         if line is None:
             line = self._lines[live.name] = deque()
@@ -41,7 +40,7 @@ class Waits:
             self.look_again(live)
 
     def look_again(self, live: LiveRanker) -> None:
-        """Note when to look at a ranker next: its lists have changed, or how long they may wait."""
+        """Schedule the next check of a ranker, after its lists or its wait have changed."""
         line = self._lines.get(live.name, deque())
         while line and not _goes_on(live, *line[0]):
             line.popleft()
@@ -53,7 +52,7 @@ class Waits:
             heappush(self._looks, (due, live.name))
 
     def over(self, live: LiveRanker, moment: float) -> list[int]:
-        """Return the lists of a ranker whose feedback is no longer waited for."""
+        """Return the expired lists of a ranker."""
         wait = live.config.wait_seconds
         found: list[int] = []
         for since, seq in self._lines.get(live.name, ()):
@@ -64,7 +63,7 @@ class Waits:
         return sorted(found)
 
     def due(self, moment: float) -> Iterator[str]:
-        """Yield rankers with a wait that may be over; each is then to be looked at again."""
+        """Yield the rankers due for a check; each needs :meth:`look_again` afterwards."""
         while self._looks and self._looks[0][0] <= moment:
             due, name = heappop(self._looks)
             if self._next_look.get(name) == due:

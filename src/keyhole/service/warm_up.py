@@ -1,7 +1,7 @@
-"""Everything a ranker is asked to do, done once: what is not compiled yet is compiled by it.
+"""Compiles a ranker's code by exercising every operation once, on a small throwaway log.
 
-A small log that is thrown away is played with: what a request needs, it needs too, down to the
-types of its arrays, for it goes the same way.
+The operations take the same path as requests, so they compile the same kernels for the same
+array types.
 """
 
 import base64
@@ -29,11 +29,11 @@ from keyhole.service.summary import summary
 
 _NAME = "trial"
 _NO_CODE = frozenset({"items", "seed", "run", "version"})
-"""Settings of a ranker that its code cannot depend on."""
+"""Settings of a ranker that do not affect its compiled code."""
 
 
 def code_of(config: Config) -> bytes:
-    """Return what two rankers have in common exactly where they need the same code."""
+    """Return a key that two rankers share if and only if they need the same code."""
     settings = {name: value for name, value in config.spec.items() if name not in _NO_CODE}
     around = (config.measure, config.k, config.catalogue is None)
     asked = [config.request.get(name) for name in ("n_features", "max_grade")]
@@ -41,18 +41,18 @@ def code_of(config: Config) -> bytes:
 
 
 def warm_up(config: Config) -> None:
-    """Compile, or load, all that requests about a ranker need; nothing is kept of it."""
+    """Compile or load all code that requests to a ranker need."""
     for _ in warming(config):
         pass
 
 
 def warming(config: Config) -> Iterator[None]:
-    """Do what :func:`warm_up` does, a piece at a time."""
+    """Run :func:`warm_up` as a generator, one function at a time."""
     engine = _engine_of(msgspec.structs.replace(config, mode="online", missing=0.0))
     yield
     tries = _with_documents if config.catalogue is None else _with_own_list
     for attempt in tries(engine, config):
-        with suppress(KeyholeError):  # what a ranker refuses it would refuse a request as well
+        with suppress(KeyholeError):  # the ranker would refuse such a request as well
             attempt()
         yield
 
@@ -77,7 +77,7 @@ Attempt = Callable[[], Any]
 
 
 def _with_own_list(engine: Engine, config: Config) -> Iterator[Attempt]:
-    """Yield what is asked of a ranker of one list: one thing at a time, and many at once."""
+    """Yield the operations of a ranker of a fixed list: single and batched."""
     yield lambda: _rank(engine)
     yield lambda: _answer(engine, [_rank(engine)])
     yield lambda: _answer(engine, [_rank(engine), _rank(engine)])
@@ -86,12 +86,12 @@ def _with_own_list(engine: Engine, config: Config) -> Iterator[Attempt]:
     yield lambda: shown.append(_rank(engine))
     other = (config.catalogue or ())[::-1]
     yield lambda: _append(engine, msgspec.structs.replace(config, catalogue=other, mode="online"))
-    yield lambda: _answer(engine, shown)  # of a list that is no longer
+    yield lambda: _answer(engine, shown)  # feedback on a list of earlier items
     yield lambda: _answer(engine, [_rank(engine)])
 
 
 def _with_documents(engine: Engine, config: Config) -> Iterator[Attempt]:
-    """Yield what is asked of a ranker of lists that come with features, in every form they have."""
+    """Yield the operations of a ranker of request documents, for every encoding of features."""
     n_features = int(config.request["n_features"])
     n_items = min(max(int(config.spec.get("n_items", 2)), 1), 3)
     items = [Document(f"document-{place}") for place in range(n_items)]
@@ -111,7 +111,7 @@ def _with_documents(engine: Engine, config: Config) -> Iterator[Attempt]:
 
 
 def _looks(engine: Engine) -> Iterator[Attempt]:
-    """Yield what pages, the state and a start from a snapshot ask of a ranker."""
+    """Yield the operations of dashboard pages, the state hash and a start from a snapshot."""
     live = engine.ranker(_NAME)
     yield lambda: summary(live)
     yield lambda: LiveRanker.from_snapshot(live.snapshot(), live.store)
@@ -133,7 +133,7 @@ def _query_of(engine: Engine, event_id: str) -> Any:
 
 
 def _answer(engine: Engine, shown: list[str]) -> None:
-    """Give feedback on lists, which is learnt from at once where there are several."""
+    """Give feedback on lists; several are learnt from as a batch."""
     made: list[Made] = []
     decisions = []
     for event_id in shown:

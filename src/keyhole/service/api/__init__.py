@@ -1,1 +1,1 @@
-"""What can be asked over HTTP: one table of operations, from which routing and OpenAPI follow."""
+"""The HTTP API: one table of operations, from which routes and OpenAPI are generated."""

@@ -1,4 +1,4 @@
-"""Endpoints about access keys, for administrators of all rankers."""
+"""Endpoints of access keys, for administrators of all rankers."""
 
 import asyncio
 from typing import TYPE_CHECKING, Annotated
@@ -24,32 +24,32 @@ RankerPattern = Annotated[
 
 
 class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key to be: what it may do, and with which rankers."""
+    """A new access key: its scopes and rankers."""
 
     scopes: Annotated[list[ScopeName], Meta(min_length=1, max_length=4)]
     rankers: Annotated[list[RankerPattern], Meta(min_length=1, max_length=1_000)]
-    """Names; ``*`` stands for all."""
+    """The rankers it may use; ``*``: all."""
     expires_days: Annotated[int, Meta(ge=1, le=36_500)] | None = None
     name: Annotated[str, Meta(max_length=MOST_NAME)] = ""
-    """What you call it: lists of keys and the log show it."""
+    """A name, shown in the list of keys and in the log."""
 
 
 class KeyReply(msgspec.Struct, frozen=True):
-    """What is known of a key: never the key itself."""
+    """An access key without its secret."""
 
     prefix: str
     scopes: tuple[str, ...]
     rankers: tuple[str, ...]
     created_at: int
-    """The wall clock in milliseconds."""
+    """Milliseconds since the Unix epoch."""
     expires_at: int | None
     name: str
     last_used_at: int | None
-    """When it was last used, to a minute; null: never."""
+    """The time of its last use, to the minute; null: never used."""
 
 
 class NewKeyReply(KeyReply, frozen=True, kw_only=True):
-    """A new key, which is shown this once."""
+    """A new access key with its secret, which is shown only once."""
 
     key: str
 
@@ -70,7 +70,7 @@ async def list_keys(request: Request, service: "Service") -> Response:
 
 
 async def create_key(request: Request, service: "Service") -> Response:
-    """Create an access key, which is shown this once."""
+    """Create an access key; its secret is shown only once."""
     asked = await json_of(request, service.settings.max_body_bytes, _request)
     text, key = new_key(
         asked.scopes, asked.rankers, name=asked.name, expires_days=asked.expires_days
@@ -111,7 +111,7 @@ OPERATIONS = (
     ),
     Operation(
         "POST", "/v1/keys", create_key, "admin", "Create an access key",
-        {201: Reply("The key, shown this once.", {"application/json": NewKeyReply})},
+        {201: Reply("The key, shown only once.", {"application/json": NewKeyReply})},
         problems=(507,),
         request={"application/json": KeyRequest},
         needs_all=True,

@@ -1,4 +1,4 @@
-"""Evaluations of other policies on the log: asked for, run in a thread, fetched later."""
+"""Off-policy evaluations as jobs: requested, run in a thread, fetched later."""
 
 import secrets
 from collections import OrderedDict
@@ -22,7 +22,7 @@ _WAITING = 16
 
 
 class EvaluationReply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An evaluation: whether it is done, and what came of it."""
+    """An evaluation: its status and its result."""
 
     id: str
     ranker: str
@@ -33,21 +33,21 @@ class EvaluationReply(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Evaluations:
-    """The evaluations asked for since the service started: they can be asked for again any time."""
+    """The evaluations since startup; they are not stored, since they can be repeated."""
 
     def __init__(self) -> None:
         self._replies: OrderedDict[tuple[str, str], EvaluationReply] = OrderedDict()
         self._pool: ThreadPoolExecutor | None = None
 
     def ask(self, live: LiveRanker, store: Store, request: EvaluationRequest) -> EvaluationReply:
-        """Begin an evaluation, after those that were asked for before it."""
+        """Queue an evaluation."""
         best: tuple[str, ...] = ()
         if live.config.catalogue is not None:
             best = tuple(str(name) for name in live.learner.best())
-        scoring_of(live.config)  # refuses what cannot be judged, now
+        scoring_of(live.config)  # raises now if it cannot be evaluated
         waiting = sum(reply.status in ("queued", "running") for reply in self._replies.values())
         if waiting >= _WAITING:
-            raise Busy(f"At most {_WAITING} evaluations may wait at once.")
+            raise Busy(f"At most {_WAITING} evaluations may be queued.")
         reply = EvaluationReply(secrets.token_hex(8), live.name, "queued", request)
         self._keep(reply)
         if self._pool is None:
@@ -67,7 +67,7 @@ class Evaluations:
         return [reply for (of, _), reply in reversed(self._replies.items()) if of == ranker]
 
     def close(self) -> None:
-        """Begin no other evaluation."""
+        """Cancel queued evaluations."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
 

@@ -1,4 +1,4 @@
-"""The hot endpoints: show a list, learn from what was seen of it."""
+"""The fast path: endpoints to rank and to give feedback."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -38,27 +38,27 @@ MAX_LINES = 1_000
 
 
 class FeedbackLine(FeedbackRequest, frozen=True, kw_only=True):
-    """A line of a batch: feedback, and the list that it is about."""
+    """A line of a feedback batch: the event id and its feedback."""
 
     event_id: EventId
 
 
 class LineReply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of a line of a batch: the status that a request of its own would have had."""
+    """The result of one line of a batch, with the status of a single request."""
 
     line: int
-    """From 1, as it was sent; empty lines have no reply."""
+    """The line number in the request, from 1; empty lines have no reply."""
     status: int
     event_id: str | None = None
     learned: Outcome | None = None
     seq: int | None = None
     type: str | None = None
-    """The type of the problem."""
+    """The problem type."""
     detail: str | None = None
 
 
 class _RawBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A batch whose requests are yet to be read."""
+    """A batch whose requests are not parsed yet."""
 
     requests: list[msgspec.Raw]
 
@@ -82,7 +82,7 @@ async def rank(request: Request, service: "Service") -> Response:
 
 
 async def rank_batch(request: Request, service: "Service") -> Response:
-    """Show many lists at once; each request stands for itself."""
+    """Rank several lists; a failing request does not affect the others."""
     body = await body_of(request, service.settings.max_body_bytes, JSON_TYPES)
     key = request.scope["state"]["fields"].get(b"idempotency-key")
     idem = None if key is None else _idempotency_key(key)
@@ -92,7 +92,7 @@ async def rank_batch(request: Request, service: "Service") -> Response:
 
 
 def _requests(body: bytes) -> list[RankRequest | Exception]:
-    """Return the requests of a batch; where one of them is wrong, what is wrong with it."""
+    """Return the requests of a batch; an invalid request is returned as its exception."""
     try:
         return [*decode(_rank_batch_request, body).requests]
     except (BadBody, InvalidInput):
@@ -118,7 +118,7 @@ def _apart(body: bytes) -> list[msgspec.Raw]:
 
 
 def _item(reply: RankItem | Exception) -> RankItem:
-    """Return what is told of one request: a mistake in one is told of that one alone."""
+    """Return the result of one request; an exception becomes its problem."""
     if isinstance(reply, RankItem):
         return reply
     problem = problem_of(reply)
@@ -126,7 +126,7 @@ def _item(reply: RankItem | Exception) -> RankItem:
 
 
 async def give_feedback(request: Request, service: "Service") -> Response:
-    """Learn from what was seen of a list."""
+    """Give feedback on a list."""
     said = await json_of(request, service.settings.max_body_bytes, _feedback_request)
     ranker, event_id = request.path_params["ranker"], request.path_params["event"]
     reply: FeedbackReply = await service.desk.submit(GiveFeedback(ranker, event_id, said))
@@ -134,7 +134,7 @@ async def give_feedback(request: Request, service: "Service") -> Response:
 
 
 async def activate(request: Request, service: "Service") -> Response:
-    """Begin to wait for the feedback of a deferred list."""
+    """Start the feedback timer of a deferred list."""
     if await body_of(request, service.settings.max_body_bytes, JSON_TYPES) not in (b"", b"{}"):
         raise InvalidInput("An activation must have an empty body.")
     ranker, event_id = request.path_params["ranker"], request.path_params["event"]
@@ -143,7 +143,7 @@ async def activate(request: Request, service: "Service") -> Response:
 
 
 async def give_feedback_batch(request: Request, service: "Service") -> Response:
-    """Learn from many lists at once; each line stands for itself."""
+    """Give feedback on several lists; a failing line does not affect the others."""
     body = await body_of(request, service.settings.max_body_bytes, NDJSON_TYPES)
     n_lines = body.count(b"\n")
     if n_lines <= 2 * MAX_LINES:  # some may be empty
@@ -161,7 +161,7 @@ async def give_feedback_batch(request: Request, service: "Service") -> Response:
 
 
 async def _one_line(desk: Desk, ranker: str, number: int, line: bytes) -> LineReply:
-    """Return what became of a line: a mistake in one is told of that one alone."""
+    """Return the result of one line; an exception becomes its problem."""
     event_id = None
     try:
         given = decode(_feedback_line, line)
@@ -178,7 +178,7 @@ async def _one_line(desk: Desk, ranker: str, number: int, line: bytes) -> LineRe
 
 
 def _idempotency_key(value: bytes) -> str:
-    """Return the key that a request may be repeated under, or raise."""
+    """Return the idempotency key of a request, or raise."""
     text = value.decode("latin-1")
     try:
         return msgspec.convert(text, IdempotencyKey)
@@ -192,23 +192,23 @@ _NOTED = {"application/json": FeedbackReply}
 _IDEMPOTENT = Parameter(
     "Idempotency-Key",
     {"type": "string", "minLength": 1, "maxLength": 256, "pattern": "^[!-~]+$"},
-    "A request that is repeated under its key is answered as the first was.",
+    "Makes retries safe: a repeated request with the same key gets the first answer.",
 )
 
 OPERATIONS = (
     Operation(
         "POST", "/v1/rankers/{ranker}/rank", rank, "rank", "Show a list",
-        {201: Reply("The list to show, which is on the disk.", {"application/json": RankReply})},
+        {201: Reply("The list to show; its event is durable.", {"application/json": RankReply})},
         problems=(409, 507),
         request={"application/json": RankRequest},
         is_request_required=False,
         headers=(_IDEMPOTENT,),
     ),
     Operation(
-        "POST", "/v1/rankers/{ranker}/rank-batch", rank_batch, "rank", "Show many lists at once",
+        "POST", "/v1/rankers/{ranker}/rank-batch", rank_batch, "rank", "Rank several lists",
         {
             200: Reply(
-                "A reply for each request, with its status; the lists are on the disk.",
+                "One result per request, each with its status; the events are durable.",
                 {"application/json": RankBatchReply},
             )
         },
@@ -218,24 +218,24 @@ OPERATIONS = (
     ),
     Operation(
         "PUT", "/v1/rankers/{ranker}/events/{event}/feedback", give_feedback, "feedback",
-        "Learn from what was seen of a list",
+        "Give feedback on a list",
         {
-            200: Reply("The same was said before.", _NOTED),
-            201: Reply("Noted, and on the disk.", _NOTED),
+            200: Reply("The same feedback was given before.", _NOTED),
+            201: Reply("The feedback is accepted; its event is durable.", _NOTED),
         },
         problems=(409, 507),
         request={"application/json": FeedbackRequest},
     ),
     Operation(
         "POST", "/v1/rankers/{ranker}/events/{event}/activate", activate, "rank",
-        "Begin to wait for the feedback of a deferred list",
-        {204: Reply("Feedback is awaited.")},
+        "Start the feedback timer of a deferred list",
+        {204: Reply("The feedback timer has started.")},
         problems=(400, 408, 409, 413, 415, 422, 507),
     ),
     Operation(
         "POST", "/v1/rankers/{ranker}/feedback-batch", give_feedback_batch, "feedback",
-        "Learn from many lists at once",
-        {200: Reply("A line for each line, with its status.", {"application/x-ndjson": LineReply})},
+        "Give feedback on several lists",
+        {200: Reply("One result per line, with status.", {"application/x-ndjson": LineReply})},
         request={"application/x-ndjson": FeedbackLine},
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Endpoints about the log: its events, one impression, evaluations of other policies on it."""
+"""Endpoints of the log: events, impressions and off-policy evaluations."""
 
 import asyncio
 import errno
@@ -41,7 +41,7 @@ _evaluation_request = msgspec.json.Decoder(EvaluationRequest)
 
 
 class EventsReply(msgspec.Struct, frozen=True):
-    """A page of the log; ``next_after`` is what ``after`` must be for the next one."""
+    """A page of the log; pass ``next_after`` as ``after`` to get the next page."""
 
     events: list[dict[str, Any]]
     next_after: int | None
@@ -72,7 +72,7 @@ async def list_events(request: Request, service: "Service") -> Response:
 
 
 def _format(request: Request, given: str | None) -> str:
-    """Return the format that is asked for: by parameter, or by the first known type of Accept."""
+    """Return the requested format, from the parameter or the Accept header."""
     if given is not None:
         return check_choice(given, "The format of events", FORMATS)
     accept = request.headers.get("accept") or "*/*"
@@ -84,7 +84,7 @@ def _format(request: Request, given: str | None) -> str:
             if kind == content_type:
                 return form
     raise NotAcceptable(
-        f"Events are offered as {', '.join(FORMATS.values())}, got Accept: {accept[:200]}."
+        f"Accept must allow one of {', '.join(FORMATS.values())}, got {accept[:200]}."
     )
 
 
@@ -97,7 +97,7 @@ def _records(
 async def _lines(
     store: Store, ranker: str, page: list[dict[str, Any]], limit: int, outcome: OutcomeOf
 ) -> AsyncIterator[bytes]:
-    """Yield the log as lines from its first page on, so that no more than a page is held."""
+    """Yield the log as lines, holding one page in memory at a time."""
     while page:
         yield b"".join(encode(record) + b"\n" for record in page)
         after, limit = page[-1]["seq"], limit - len(page)
@@ -107,9 +107,9 @@ async def _lines(
 
 
 def _table(store: Store, ranker: str, after: int, limit: int, outcome: OutcomeOf) -> IO[bytes]:
-    """Return impressions and their feedback as a Parquet file, a row for each item revealed."""
+    """Return impressions with feedback as a Parquet file, one row per revealed item."""
     try:
-        file = TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
+        file = TemporaryFile()  # noqa: SIM115 - the response closes it
         try:
             rows = impressions(store, ranker, after=after, limit=limit, outcome=outcome)
             write_parquet(rows, file)
@@ -119,18 +119,18 @@ def _table(store: Store, ranker: str, after: int, limit: int, outcome: OutcomeOf
             raise
     except OSError as error:
         if error.errno in (errno.EMFILE, errno.ENFILE):
-            raise Busy("So many files are open that a table cannot be written.") from None
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):  # where no folder has room
+            raise Busy("A table cannot be written: too many files are open.") from None
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.ENOENT):  # no folder has room
             raise StoreFull(
-                "The folder for temporary files must have room for the table: ask for it as "
-                "NDJSON, or for fewer events at once."
+                "The folder for temporary files must have room for the table: request NDJSON, "
+                "or fewer events."
             ) from None
         raise
     return file
 
 
 class _Table(StreamingResponse):
-    """A table from its file, which is closed however far that comes."""
+    """A response with a table from a file, which it closes in any case."""
 
     def __init__(self, file: IO[bytes], ranker: str) -> None:
         headers = {"content-disposition": f'attachment; filename="{ranker}.parquet"'}
@@ -148,13 +148,13 @@ async def _content(file: IO[bytes]) -> AsyncIterator[bytes]:
 
 
 async def get_event(request: Request, service: "Service") -> Response:
-    """Read an impression, its feedback, and why that list was shown."""
+    """Return an impression, its feedback, and why that list was shown."""
     ranker, event_id = request.path_params["ranker"], request.path_params["event"]
     return json_response(event_page(service.desk.engine.ranker(ranker), event_id))
 
 
 async def ask_evaluation(request: Request, service: "Service") -> Response:
-    """Judge another policy on the log of a ranker."""
+    """Start an off-policy evaluation on the log of a ranker."""
     most = service.settings.max_body_bytes
     asked = await json_of(request, most, _evaluation_request, b"{}")
     desk = service.desk
@@ -171,7 +171,7 @@ async def list_evaluations(request: Request, service: "Service") -> Response:
 
 
 async def get_evaluation(request: Request, service: "Service") -> Response:
-    """Read an evaluation, which may not be done yet."""
+    """Return an evaluation, which may still be running."""
     return json_response(service.evaluations.find(**request.path_params))
 
 
@@ -194,25 +194,25 @@ OPERATIONS = (
         {200: Reply("Events in order.", _PAGE_OF_EVENTS)},
         problems=(400, 406, 422, 507),
         query=(
-            Parameter("after", {**_SEQ, "default": 0}, "Events with a greater seq."),
+            Parameter("after", {**_SEQ, "default": 0}, "Return events after this seq."),
             Parameter(
-                "limit", {**_SEQ, "minimum": 1}, "How many at most; as JSON no more than 10,000."
+                "limit", {**_SEQ, "minimum": 1}, "Maximum number of events; as JSON at most 10,000."
             ),
-            Parameter("format", {"enum": list(FORMATS)}, "Instead of the Accept header."),
+            Parameter("format", {"enum": list(FORMATS)}, "Overrides the Accept header."),
         ),
     ),
     Operation(
         "GET", "/v1/rankers/{ranker}/events/{event}", get_event, "read", "Read an impression",
-        {200: Reply("The list, its feedback, and why.", {"application/json": dict[str, Any]})},
+        {200: Reply("The impression, as data.", {"application/json": dict[str, Any]})},
     ),
     Operation(
         "POST", "/v1/rankers/{ranker}/evaluations", ask_evaluation, "read",
-        "Judge another policy on the log",
+        "Evaluate another policy on the log",
         {
             202: Reply(
-                "It is being judged.",
+                "The evaluation has been queued.",
                 {"application/json": EvaluationReply},
-                (Parameter("Location", {"type": "string"}, "Where to read what came of it."),),
+                (Parameter("Location", {"type": "string"}, "The URL of the evaluation."),),
             )
         },
         request={"application/json": EvaluationRequest},

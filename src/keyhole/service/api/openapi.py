@@ -1,4 +1,4 @@
-"""The description of the interface, OpenAPI 3.1, made of the table and the types that validate."""
+"""Generates the OpenAPI 3.1 description from the table of operations and its types."""
 
 import ast
 import inspect
@@ -17,17 +17,17 @@ from keyhole.service.http.problems import Problem, encode
 _REF = "#/components/schemas/{name}"
 _PARAMETERS = {
     "ranker": (Name, "The name of a ranker."),
-    "event": (EventId, "The id of an impression."),
+    "event": (EventId, "The id of an event."),
     "evaluation": (str, "The id of an evaluation."),
     "prefix": (str, "The part of a key between its underscores."),
 }
 _DESCRIPTION = (
-    "Rank, later feedback, nothing lost. Bodies are JSON in UTF-8; numbers are finite, strings "
-    "hold no NUL and no lone surrogates; fields that do not exist are refused, and of a field that "
-    "is given twice the last one counts. Every error is an RFC 9457 problem with a stable type."
+    "Rank items, learn from delayed feedback, lose no event. Bodies are JSON in UTF-8; numbers "
+    "must be finite, strings free of NUL and lone surrogates; unknown fields are refused; of "
+    "duplicate fields the last one counts. Every error is an RFC 9457 problem with a stable type."
 )
 _WITH_BODY = (400, 408, 413, 415, 422)
-_RETRY = Parameter("Retry-After", {"type": "integer"}, "Seconds after which to try again.")
+_RETRY = Parameter("Retry-After", {"type": "integer"}, "Seconds to wait before a retry.")
 _HEADERS_OF_PROBLEMS = {
     401: (Parameter("WWW-Authenticate", {"type": "string"}, "Bearer."),),
     503: (_RETRY,),
@@ -35,7 +35,7 @@ _HEADERS_OF_PROBLEMS = {
 
 
 def document() -> bytes:
-    """Return the description as JSON."""
+    """Return the OpenAPI description as JSON."""
     types = list(_types(OPERATIONS))
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     schema_of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
@@ -66,7 +66,7 @@ def document() -> bytes:
 
 
 def statuses(operation: Operation) -> list[int]:
-    """Return the statuses of all problems that an operation may be answered with."""
+    """Return the statuses of all problems of an operation."""
     found = set(operation.problems)
     if operation.request:
         found |= set(_WITH_BODY)
@@ -78,7 +78,7 @@ def statuses(operation: Operation) -> list[int]:
 
 
 def _types(operations: tuple[Operation, ...]) -> Iterator[Any]:
-    """Yield every type that goes in or out, each once."""
+    """Yield every request and reply type once."""
     seen: dict[int, Any] = {id(Problem): Problem}
     for kind, _ in _PARAMETERS.values():
         seen.setdefault(id(kind), kind)
@@ -106,7 +106,7 @@ def _operation(operation: Operation, schema_of: Mapping[int, Any]) -> dict[str, 
         }
     if operation.needs is not None:
         described["security"] = [{"key": []}, {}]
-        scope = f"Needs the scope `{operation.needs}`"
+        scope = f"Requires the scope `{operation.needs}`"
         described["description"] = f"{scope}{' for all rankers' * operation.needs_all}."
     return described
 
@@ -159,16 +159,16 @@ def _headers(headers: tuple[Parameter, ...]) -> dict[str, Any]:
 
 
 def _content(content: Mapping[str, Any], schema_of: Mapping[int, Any]) -> dict[str, Any]:
-    """Return what bodies hold; of lines and of binary files JSON Schema can say little."""
+    """Return the schemas of bodies; for NDJSON and binary files only a description."""
     described: dict[str, Any] = {}
     for kind, body in content.items():
         if kind == "application/x-ndjson":
             described[kind] = {
-                "schema": {"type": "string", "description": "JSON, a line for each."},
+                "schema": {"type": "string", "description": "NDJSON: one JSON object per line."},
                 "x-line-schema": schema_of[id(body)],
             }
         elif kind == "text/event-stream":
-            described[kind] = {"schema": {"description": "Events, whose data are JSON."}}
+            described[kind] = {"schema": {"description": "Server-sent events with JSON data."}}
         elif body is bytes:
             described[kind] = {"schema": {"type": "string", "contentEncoding": "binary"}}
         else:
@@ -177,7 +177,7 @@ def _content(content: Mapping[str, Any], schema_of: Mapping[int, Any]) -> dict[s
 
 
 def _ecma(value: Any) -> Any:
-    r"""Return a description with the patterns of JSON Schema: Python's ``\A`` is its ``^``."""
+    r"""Translate Python patterns to JSON Schema: ``\A`` to ``^``."""
     if isinstance(value, dict):
         return {
             name: each.replace(r"\A", "^").replace(r"\Z", "$")
@@ -189,7 +189,7 @@ def _ecma(value: Any) -> Any:
 
 
 def _describe_fields(types: list[Any], components: dict[str, Any]) -> None:
-    """Give fields of the schemas the sentences that stand below them in the code."""
+    """Use the docstrings of fields as descriptions of the schema."""
     modules = {inspect.getmodule(kind) for kind in types if isinstance(kind, type)}
     for module in modules - {None, inspect.getmodule(int)}:
         tree = ast.parse(inspect.getsource(module))  # type: ignore[arg-type]
@@ -202,7 +202,7 @@ def _describe_fields(types: list[Any], components: dict[str, Any]) -> None:
 
 
 def _sentences(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a class that are followed by a sentence about them."""
+    """Yield the fields of a class that have a docstring."""
     for field, after in zip(node.body, node.body[1:], strict=False):
         if (
             isinstance(field, ast.AnnAssign)

@@ -1,4 +1,4 @@
-"""What an endpoint is: one row, from which its route, its lock and its documentation follow."""
+"""The type of an operation, which defines its route, its scope and its OpenAPI entry."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ JSON = "application/json"
 def json_response(
     value: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return a response that is JSON."""
+    """Return a JSON response."""
     return Response(encode(value), status, headers, JSON)
 
 
 class Parameter(NamedTuple):
-    """A header or a parameter of the query."""
+    """A header or a query parameter."""
 
     name: str
     schema: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Parameter(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What an endpoint answers if all is well: the type of its body for each kind of content."""
+    """A successful response: its description, and the body type per content type."""
 
     description: str
     content: Mapping[str, Any] = {}
@@ -45,10 +45,10 @@ class Reply(NamedTuple):
 class Operation:
     """An endpoint.
 
-    ``needs`` is the scope that a key must have; one that needs none answers while the log is still
-    being read. A path with ``{ranker}`` is for keys that may see that ranker, and one without it
-    that ``needs_all`` for keys that may see all. ``problems`` are statuses of its own besides those
-    that every such endpoint has.
+    ``needs`` is the scope that a key must have; an endpoint without one answers even while the log
+    is being read. A path with ``{ranker}`` requires a key that may see that ranker; ``needs_all``
+    requires a key for all rankers. ``problems`` are error statuses beyond those that every endpoint
+    has.
     """
 
     method: str

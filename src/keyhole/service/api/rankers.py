@@ -1,4 +1,4 @@
-"""Endpoints about rankers: create, read, change, list; their state and their live stream."""
+"""Endpoints of rankers: create, read, change, list; their state and their live stream."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -48,23 +48,23 @@ _PAGE, _LONGEST_PAGE = 100, 1_000
 
 
 class DamagedReply(msgspec.Struct, frozen=True):
-    """A ranker that is not served, and why."""
+    """A damaged ranker, which is not served, and the reason."""
 
     name: str
     detail: str
 
 
 class RankersReply(msgspec.Struct, frozen=True):
-    """A page of the rankers that a key may see by name, those that are damaged among them."""
+    """A page of the rankers that a key may see, by name, including damaged ones."""
 
     rankers: list[RankerReply]
     damaged: list[DamagedReply]
     next_after: str | None
-    """What `after` must be for the next page; null where this is the last one."""
+    """The value of `after` for the next page; null on the last page."""
 
 
 async def put_ranker(request: Request, service: "Service") -> Response:
-    """Create a ranker or change it."""
+    """Create or replace the configuration of a ranker."""
     name = _name(request.path_params["ranker"])
     body = await body_of(request, service.settings.max_body_bytes, JSON_TYPES)
     asked = decode(_request, body)
@@ -82,17 +82,17 @@ async def put_ranker(request: Request, service: "Service") -> Response:
 
 
 async def patch_ranker(request: Request, service: "Service") -> Response:
-    """Change what is named of a ranker."""
+    """Change the given fields of a ranker."""
     return await _revise(request, service, _change)
 
 
 async def put_items(request: Request, service: "Service") -> Response:
-    """Change the list of a ranker."""
+    """Replace the items of a ranker."""
     return await _revise(request, service, _items)
 
 
 async def edit_items(request: Request, service: "Service") -> Response:
-    """Add items to the list of a ranker, and remove some."""
+    """Add items to a ranker and remove some."""
     return await _revise(request, service, _edit)
 
 
@@ -106,7 +106,7 @@ async def _revise(
 
 
 async def reset_ranker(request: Request, service: "Service") -> Response:
-    """Let a ranker forget what it has learnt."""
+    """Discard everything a ranker has learnt."""
     await _no_body(request, service, "A reset")
     name, if_match = _there(request, service)
     reply = await service.desk.submit(Reset(name, if_match, request.state.access.who))
@@ -114,19 +114,19 @@ async def reset_ranker(request: Request, service: "Service") -> Response:
 
 
 async def rename_ranker(request: Request, service: "Service") -> Response:
-    """Let a new ranker go on from the state of this one."""
+    """Rename a ranker, keeping its state."""
     asked = await json_of(request, service.settings.max_body_bytes, _rename)
     name, if_match = _there(request, service)
     access = request.state.access
     if not access.sees(asked.to):
-        raise Forbidden(f"This key must be for the ranker {shown(asked.to)} to do that.")
+        raise Forbidden(f"This request must have a key for the ranker {shown(asked.to)}.")
     command = Rename(name, asked.to, if_match, access.who)
     reply: RankerReply = await service.desk.submit(command)
     return json_response(reply, 201, {**_etag(reply), "location": f"/v1/rankers/{asked.to}"})
 
 
 async def delete_ranker(request: Request, service: "Service") -> Response:
-    """Delete a ranker; its log stays."""
+    """Delete a ranker; its log is kept."""
     await _no_body(request, service, "A deletion")
     name, if_match = _there(request, service)
     await service.desk.submit(Delete(name, if_match, request.state.access.who))
@@ -140,7 +140,7 @@ async def _no_body(request: Request, service: "Service", what: str) -> None:
 
 
 def _there(request: Request, service: "Service") -> tuple[str, int | None]:
-    """Return the name of a ranker that is there, and the version that a change is for."""
+    """Return the name of an existing ranker, and the version in If-Match."""
     name = service.desk.engine.ranker(request.path_params["ranker"]).name
     return name, _if_match(request, exists=True)
 
@@ -165,13 +165,13 @@ async def list_rankers(request: Request, service: "Service") -> Response:
 
 
 async def get_state(request: Request, service: "Service") -> Response:
-    """Read how far a ranker has come, and the hash of what it knows."""
+    """Return the progress of a ranker and the hash of its state."""
     live = service.desk.engine.ranker(request.path_params["ranker"])
     return json_response(await service.desk.read(live.state))
 
 
 async def stream(request: Request, service: "Service") -> Response:
-    """Follow a ranker: an event whenever it has shown a list or learnt."""
+    """Stream the progress of a ranker: an event whenever it shows a list or learns."""
     ranker = request.path_params["ranker"]
     service.desk.engine.ranker(ranker)
     changes = service.desk.subscribe(ranker)
@@ -179,7 +179,7 @@ async def stream(request: Request, service: "Service") -> Response:
 
 
 async def _messages(changes: AsyncIterator[dict[str, Any]], beat: float) -> AsyncIterator[bytes]:
-    """Yield server-sent events until the desk stops, with a beat where nothing happens."""
+    """Yield server-sent events until the desk stops, with heartbeats in between."""
     yield b"retry: %d\n\n" % _RETRY_MS
     change = asyncio.ensure_future(_next(changes))
     try:
@@ -202,7 +202,7 @@ async def _next(changes: AsyncIterator[dict[str, Any]]) -> dict[str, Any] | None
 
 
 def _name(text: str) -> str:
-    """Return the name of a ranker to be, or raise."""
+    """Return the name of a new ranker, or raise."""
     try:
         return msgspec.convert(text, Name)
     except msgspec.ValidationError:
@@ -217,13 +217,13 @@ def _etag(reply: RankerReply) -> dict[str, str]:
 
 
 def _if_match(request: Request, exists: bool) -> int | None:
-    """Return the version that a change is for; 0, which none has, where a tag is not one."""
+    """Return the version in If-Match; 0, which never matches, for a malformed ETag."""
     given = request.headers.get("if-match")
     if given is None:
         return None
     if given.strip() == "*":
         if not exists:
-            raise StaleVersion("If-Match: * must meet a ranker that exists, got none.")
+            raise StaleVersion("If-Match: * requires that the ranker exists, but it does not.")
         return None
     tag = given.strip().strip('"')
     if not (given.strip() == f'"{tag}"' and tag.isascii() and tag.isdigit() and len(tag) < 19):
@@ -231,31 +231,31 @@ def _if_match(request: Request, exists: bool) -> int | None:
     return int(tag)
 
 
-_TAG = Parameter("ETag", {"type": "string"}, "The version, for If-Match.")
+_TAG = Parameter("ETag", {"type": "string"}, "The version, to send in If-Match.")
 _REPLY = {"application/json": RankerReply}
-_MATCH = (Parameter("If-Match", {"type": "string"}, "The ETag that was read, or `*`."),)
+_MATCH = (Parameter("If-Match", {"type": "string"}, "The ETag of the version to change, or `*`."),)
 _BODYLESS = (400, 408, 409, 412, 413, 415, 422, 507)
-_CHANGED = {200: Reply("Changed, or already so.", _REPLY, (_TAG,))}
+_CHANGED = {200: Reply("The ranker after the change.", _REPLY, (_TAG,))}
 
 OPERATIONS = (
     Operation(
         "GET", "/v1/rankers", list_rankers, "read", "List rankers",
-        {200: Reply("A page of those that this key may see.", {"application/json": RankersReply})},
+        {200: Reply("A page of rankers.", {"application/json": RankersReply})},
         problems=(400, 422),
         query=(
             Parameter(
                 "limit",
                 {"type": "integer", "minimum": 1, "maximum": _LONGEST_PAGE, "default": _PAGE},
-                "How many at most, damaged ones counted.",
+                "Maximum number of rankers, including damaged ones.",
             ),
-            Parameter("after", {"type": "string"}, "Those whose names come after this one."),
-            Parameter("search", {"type": "string"}, "Those with this text in their names."),
+            Parameter("after", {"type": "string"}, "Return rankers after this name."),
+            Parameter("search", {"type": "string"}, "Return rankers with this text in their name."),
         ),
     ),
     Operation(
         "PUT", "/v1/rankers/{ranker}", put_ranker, "admin", "Create or change a ranker",
         {
-            200: Reply("Changed, or already so.", _REPLY, (_TAG,)),
+            200: Reply("The ranker after the change.", _REPLY, (_TAG,)),
             201: Reply("Created.", _REPLY, (_TAG,)),
         },
         problems=(409, 412, 507),
@@ -263,31 +263,31 @@ OPERATIONS = (
         headers=_MATCH,
     ),
     Operation(
-        "PATCH", "/v1/rankers/{ranker}", patch_ranker, "admin", "Change what is named of a ranker",
+        "PATCH", "/v1/rankers/{ranker}", patch_ranker, "admin", "Change fields of a ranker",
         _CHANGED, problems=(409, 412, 507), request={"application/json": RankerChange},
         headers=_MATCH,
     ),
     Operation(
-        "PUT", "/v1/rankers/{ranker}/items", put_items, "admin", "Change the list of a ranker",
+        "PUT", "/v1/rankers/{ranker}/items", put_items, "admin", "Replace the items of a ranker",
         _CHANGED, problems=(409, 412, 507), request={"application/json": ItemsRequest},
         headers=_MATCH,
     ),
     Operation(
         "POST", "/v1/rankers/{ranker}/items", edit_items, "admin",
-        "Add items to the list of a ranker, and remove some",
+        "Add and remove items of a ranker",
         _CHANGED, problems=(409, 412, 507), request={"application/json": ItemsEdit},
         headers=_MATCH,
     ),
     Operation(
         "POST", "/v1/rankers/{ranker}/reset", reset_ranker, "admin",
-        "Forget what a ranker has learnt",
+        "Discard everything a ranker has learnt",
         {200: Reply("It begins anew.", _REPLY, (_TAG,))}, problems=_BODYLESS, headers=_MATCH,
     ),
     Operation(
         "POST", "/v1/rankers/{ranker}/rename", rename_ranker, "admin", "Rename a ranker",
         {
             201: Reply(
-                "The ranker of the new name.", _REPLY,
+                "The ranker under its new name.", _REPLY,
                 (_TAG, Parameter("Location", {"type": "string"}, "Where it is now.")),
             )
         },
@@ -295,18 +295,18 @@ OPERATIONS = (
     ),
     Operation(
         "DELETE", "/v1/rankers/{ranker}", delete_ranker, "admin", "Delete a ranker",
-        {204: Reply("It is gone; its log is kept.")}, problems=_BODYLESS, headers=_MATCH,
+        {204: Reply("The ranker is deleted; its log is kept.")}, problems=_BODYLESS, headers=_MATCH,
     ),
     Operation(
         "GET", "/v1/rankers/{ranker}", get_ranker, "read", "Read a ranker",
         {200: Reply("The ranker.", _REPLY, (_TAG,))},
     ),
     Operation(
-        "GET", "/v1/rankers/{ranker}/state", get_state, "read", "How far a ranker has come",
-        {200: Reply("Its round, and the hash of what it knows.", {"application/json": StateReply})},
+        "GET", "/v1/rankers/{ranker}/state", get_state, "read", "Read the progress of a ranker",
+        {200: Reply("Its round and its state hash.", {"application/json": StateReply})},
     ),
     Operation(
-        "GET", "/v1/rankers/{ranker}/stream", stream, "read", "Follow a ranker live",
+        "GET", "/v1/rankers/{ranker}/stream", stream, "read", "Stream the progress of a ranker",
         {200: Reply("Server-sent events.", {"text/event-stream": str})},
     ),
 )  # fmt: skip

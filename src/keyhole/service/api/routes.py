@@ -1,6 +1,6 @@
-"""All endpoints: what is in this table is served, locked, counted and documented.
+"""The table of all operations, which are routed, authorised, counted and documented by it.
 
-Routes are tried in this order: what is asked most comes first.
+Routes are matched in this order, most frequent first.
 """
 
 from keyhole.service.api import access_keys, impressions, log, rankers, system

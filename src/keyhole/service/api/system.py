@@ -1,4 +1,4 @@
-"""Endpoints about the service itself."""
+"""Endpoints of the service itself: health, readiness, metrics and the API description."""
 
 import asyncio
 from typing import TYPE_CHECKING, Literal
@@ -17,60 +17,60 @@ if TYPE_CHECKING:
 
 
 class HealthReply(msgspec.Struct, frozen=True):
-    """The process is there."""
+    """The process is alive."""
 
     status: Literal["ok"]
     version: str
 
 
 class ReadyReply(msgspec.Struct, frozen=True):
-    """The log is read, and requests are answered."""
+    """The service is ready to answer requests."""
 
     status: Literal["ready"]
     log: Literal["checking", "checked", "damaged"]
-    """Whether all of the log was checked; where it is damaged, some rankers are not served."""
+    """The progress of the log check; `damaged`: some rankers are not served."""
 
 
 async def healthz(request: Request, service: "Service") -> Response:
-    """Say that the process is there, whatever it is doing."""
+    """Return 200 while the process is alive, even during startup."""
     return json_response(HealthReply("ok", __version__))
 
 
 async def readyz(request: Request, service: "Service") -> Response:
-    """Say whether requests are answered: not while the log is read, nor if it cannot be written."""
+    """Return 200 if the service is ready: not during replay, nor if the log cannot be written."""
     if not service.is_ready or service.desk.trouble is not None:
         raise NotReady(service.why_not_ready)
     return json_response(ReadyReply("ready", service.desk.log))
 
 
 async def metrics(request: Request, service: "Service") -> Response:
-    """Return what Prometheus asks for."""
-    text = await asyncio.to_thread(service.metrics.text)  # of every ranker there are lines
+    """Return metrics for Prometheus."""
+    text = await asyncio.to_thread(service.metrics.text)  # slow with many rankers
     return Response(text, headers={"content-type": CONTENT_TYPE})
 
 
 async def openapi(request: Request, service: "Service") -> Response:
-    """Return the description of all this."""
+    """Return the OpenAPI description."""
     return Response(service.openapi, media_type=JSON)
 
 
 OPERATIONS = (
     Operation(
-        "GET", "/healthz", healthz, None, "Whether the process is there",
-        {200: Reply("It is.", {"application/json": HealthReply})},
+        "GET", "/healthz", healthz, None, "Liveness check",
+        {200: Reply("The process is alive.", {"application/json": HealthReply})},
     ),
     Operation(
-        "GET", "/readyz", readyz, None, "Whether requests are answered",
-        {200: Reply("They are.", {"application/json": ReadyReply})},
+        "GET", "/readyz", readyz, None, "Readiness check",
+        {200: Reply("The service is ready.", {"application/json": ReadyReply})},
         problems=(503,),
     ),
     Operation(
         "GET", "/metrics", metrics, "read", "Metrics for Prometheus",
-        {200: Reply("Metrics.", {"text/plain": str})},
+        {200: Reply("Metrics in Prometheus text format.", {"text/plain": str})},
         needs_all=True,
     ),
     Operation(
-        "GET", "/openapi.json", openapi, None, "The description of this interface",
-        {200: Reply("OpenAPI 3.1.", {"application/json": dict})},
+        "GET", "/openapi.json", openapi, None, "This API description",
+        {200: Reply("The OpenAPI 3.1 document.", {"application/json": dict})},
     ),
 )  # fmt: skip

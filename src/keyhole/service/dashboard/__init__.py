@@ -1,4 +1,4 @@
-"""The dashboard: pages that the server draws, kept up to date by a little script, offline."""
+"""The dashboard: server-rendered pages with live updates; it works without internet access."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ STATIC = Path(__file__).parent / "static"
 
 
 def routes(desk: Desk, settings: Settings) -> list[BaseRoute]:
-    """Return the pages over a desk, each with its JSON twin, and what they load."""
+    """Return the routes of all pages, their JSON versions and their static files."""
     pages = ActingDashboard(desk, settings)
     return [
         Route("/", pages.index),

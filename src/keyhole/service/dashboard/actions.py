@@ -1,4 +1,4 @@
-"""What can be done in the dashboard: a ranker is created, frozen, promoted; each is confirmed."""
+"""Changes from the dashboard: create, freeze and promote rankers, each after confirmation."""
 
 from typing import Any
 from urllib.parse import parse_qs
@@ -28,18 +28,17 @@ _BLANK = {
     "wait_seconds": "600",
 }
 _MEANS = {
-    "online": "From the next request on it shows its own lists and learns from them.",
-    "frozen": "From the next request on it shows the list that it believes best by now, and learns"
-    " nothing from feedback.",
+    "online": "From the next request on it shows its own lists and learns from their feedback.",
+    "frozen": "From the next request on it shows its current best list and does not learn.",
 }
 
 
 class ActingDashboard(Dashboard):
-    """The pages, with forms that change something."""
+    """The pages, including forms that change rankers."""
 
     @page_of_errors
     async def change(self, request: Request) -> Response:
-        """Ask whether the mode of a ranker is to change, and change it once that is confirmed."""
+        """Show the confirmation of a mode change, and change the mode once it is confirmed."""
         live, _ = self._live(request, request.path_params["ranker"])
         _check_may(request)
         is_sent = request.method == "POST"
@@ -50,7 +49,7 @@ class ActingDashboard(Dashboard):
         if is_sent:
             version = given.get("version", "")
             if not (version.isascii() and version.isdigit() and len(version) < _LONGEST_NUMBER):
-                raise InvalidInput("A form must come with the version of its page, got none.")
+                raise InvalidInput("A form must have the version of its page, got none.")
             mode: Mode = after
             who = _who(request)
             await revise(self.desk, live.name, RankerChange(mode=mode), int(version), who)
@@ -68,7 +67,7 @@ class ActingDashboard(Dashboard):
 
     @page_of_errors
     async def new(self, request: Request) -> Response:
-        """Show a form for a ranker, then what it asks for, and create it once that is confirmed."""
+        """Show the form for a new ranker, then a summary, and create it once that is confirmed."""
         _check_may(request)
         form, error, asked = dict(_BLANK), None, None
         if request.method == "POST":
@@ -93,9 +92,9 @@ class ActingDashboard(Dashboard):
     def _check_free(self, request: Request, name: str) -> None:
         access = getattr(request.state, "access", None)
         if access is not None and not access.sees(name):
-            raise NotFound(f"There is no ranker {name!r} for this key.")
+            raise NotFound(f"There is no ranker {name!r}, or this key may not see it.")
         if name in self.desk.engine.rankers:
-            raise Conflict(f"There is a ranker {name!r} already: give another name.")
+            raise Conflict(f"A ranker {name!r} exists already: choose another name.")
 
 
 def _asked(form: dict[str, str]) -> tuple[str, RankerRequest]:
@@ -114,9 +113,7 @@ def _asked(form: dict[str, str]) -> tuple[str, RankerRequest]:
         return name, msgspec.convert(fields, RankerRequest, strict=False)
     except msgspec.ValidationError as error:
         said, _, place = str(error).partition(" - at `$.")
-        raise InvalidInput(
-            f"The field {place.rstrip('`') or 'form'} must be as the form says: {said}."
-        ) from None
+        raise InvalidInput(f"The field {place.rstrip('`') or 'form'} is invalid: {said}.") from None
 
 
 def _fields(body: bytes) -> dict[str, str]:
@@ -124,14 +121,14 @@ def _fields(body: bytes) -> dict[str, str]:
         pairs = parse_qs(
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
         )
-    except ValueError:  # which UnicodeDecodeError is
-        raise InvalidInput("A form must be pairs NAME=VALUE in UTF-8.") from None
+    except ValueError:  # includes UnicodeDecodeError
+        raise InvalidInput("A form must be NAME=VALUE pairs in UTF-8.") from None
     return {name: values[0] for name, values in pairs.items()}
 
 
 def _check_may(request: Request) -> None:
     if not may_act(request):
-        raise NotAllowed("This key must have the scope admin to change rankers.")
+        raise NotAllowed("A key must have the scope admin to change rankers.")
 
 
 def _who(request: Request) -> str | None:

@@ -1,4 +1,4 @@
-"""Commands that a reader can paste into a shell to get going."""
+"""Example shell commands for the first requests."""
 
 import json
 import shlex
@@ -11,14 +11,14 @@ _FIRST_ITEMS = ["news", "sport", "weather", "puzzle"]
 
 
 def first_commands(base: str, needs_key: bool) -> str:
-    """Return commands that make a ranker, ask it for a list, and tell it what came of it."""
+    """Return commands that create a ranker, request a list and give feedback."""
     address = f"{base}/v1/rankers/front-page"
     make = _curl("-X PUT", address, {"items": _FIRST_ITEMS, "k": 1}, needs_key)
     return f"{make}\n{_show_and_tell(address, {}, 1, needs_key)}"
 
 
 def next_commands(base: str, live: LiveRanker, needs_key: bool) -> str:
-    """Return commands that ask a ranker for a list, and tell it what came of it."""
+    """Return commands that request a list and give feedback."""
     query: dict[str, Any] = {}
     n_shown = live.config.k
     if live.config.catalogue is None:
@@ -36,7 +36,7 @@ def next_commands(base: str, live: LiveRanker, needs_key: bool) -> str:
 
 def _show_and_tell(address: str, query: dict[str, Any], n_told: int, needs_key: bool) -> str:
     told = {"relevance": [1] + [0] * (n_told - 1)}
-    # A ranker of a kind that is new asks for patience until its code is compiled.
+    # While the code of a new kind of ranker compiles, requests get a 503.
     rank = _curl(
         "--retry 100 -X POST", f"{address}/rank", {**query, "event_id": "first"}, needs_key
     )
@@ -44,7 +44,7 @@ def _show_and_tell(address: str, query: dict[str, Any], n_told: int, needs_key: 
 
 
 def _curl(options: str, address: str, body: dict[str, Any], needs_key: bool) -> str:
-    """Return a command that works in a shell, whatever the names in it."""
+    """Return a curl command, quoted for a shell."""
     key = """ -H "authorization: Bearer $KEYHOLE_KEY\"""" if needs_key else ""
     return (
         f"curl {options} {shlex.quote(address)}{key} \\\n"

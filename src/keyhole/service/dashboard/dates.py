@@ -1,4 +1,4 @@
-"""Days that a reader asks for, and the part of a log and of its rounds that they are."""
+"""Date ranges of pages, and the events and rounds that fall into them."""
 
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
@@ -11,23 +11,23 @@ from keyhole.service.store.base import Store
 
 _FIRST_YEAR = 1970
 _FEW = 10_000
-"""Events that are looked through for the next list."""
+"""The maximum number of events searched for the next rank event."""
 
 
 class Days(NamedTuple):
-    """The first and the last day, in UTC; None where there is no such end."""
+    """The first and the last day, in UTC; None: unbounded."""
 
     since: date | None
     until: date | None
 
     @property
     def is_all(self) -> bool:
-        """Whether no day is left out."""
+        """Whether the range is unbounded."""
         return self.since is None and self.until is None
 
 
 def days_of(since: str | None, until: str | None) -> Days:
-    """Return the days of a query, or raise."""
+    """Parse the days of a query, or raise."""
     days = Days(_day(since, "since"), _day(until, "until"))
     if days.since is not None and days.until is not None and days.since > days.until:
         raise InvalidInput(f"`since` must not be after `until`, got {since} and {until}.")
@@ -46,9 +46,9 @@ def _day(text: str | None, name: str) -> date | None:
 
 
 def seqs_of(store: Store, ranker: str, days: Days) -> tuple[int, int]:
-    """Return the seqs that the events of some days lie between: after the first, before the last.
+    """Return the seqs before the first and after the last event of some days.
 
-    By the wall clock at which events came, which mostly goes forward: it is halved, not read.
+    A binary search over the wall-clock times of events, which are mostly sorted.
     """
     last = store.last(ranker)
     end = 0 if last is None else last.seq
@@ -64,7 +64,7 @@ def _start(day: date) -> int:
 
 
 def _first_at(store: Store, ranker: str, end: int, at: int) -> int:
-    """Return the first seq at or after a time; one beyond the end where there is none."""
+    """Return the first seq at or after a time; one beyond the last if there is none."""
     low, high = 1, end + 1
     while low < high:
         middle = (low + high) // 2
@@ -77,7 +77,7 @@ def _first_at(store: Store, ranker: str, end: int, at: int) -> int:
 
 
 def rounds_of(store: Store, live: LiveRanker, days: Days) -> tuple[int, int]:
-    """Return the first round of some days, and the first one after them."""
+    """Return the first round of some days, and the first round after them."""
     after, before = seqs_of(store, live.name, days)
     first = 0 if days.since is None else _next_round(store, live, after)
     end = live.round if days.until is None else _next_round(store, live, before - 1)
@@ -85,7 +85,7 @@ def rounds_of(store: Store, live: LiveRanker, days: Days) -> tuple[int, int]:
 
 
 def _next_round(store: Store, live: LiveRanker, after: int) -> int:
-    """Return the round of the first list that this ranker showed after an event."""
+    """Return the round of the first rank event after an event."""
     for event in store.events(live.name, after=max(after, live.begun), limit=_FEW):
         if event.kind == "rank":
             return int(body_of(event).round)

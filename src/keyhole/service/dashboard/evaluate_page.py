@@ -1,4 +1,4 @@
-"""What the page of an evaluation shows: a form, and what came of it in words, rows and lines."""
+"""The evaluation page: its form, and the result as a sentence, a table and a figure."""
 
 from typing import Any
 from urllib.parse import parse_qs
@@ -12,29 +12,29 @@ from keyhole.service.dashboard.formatting import NONE, count, interval, signed, 
 DECISIVE = "doubly-robust"
 PLAIN = "importance-weighted"
 POLICIES = {
-    "best": "The list that it believes best by now",
-    "uniform": "All orders alike",
-    "order": "A fixed order, written below",
+    "best": "The ranker's current best list",
+    "uniform": "Random order",
+    "order": "A fixed order, entered below",
 }
 BASELINES = {
-    "logged": "What was shown",
-    "best": "The list that it believes best by now",
-    "uniform": "All orders alike",
+    "logged": "The lists that were shown",
+    "best": "The ranker's current best list",
+    "uniform": "Random order",
 }
 BOUNDS = {
-    "betting": "betting: holds for every number of rounds, if each list is drawn anew",
-    "empirical-bernstein": "empirical Bernstein: holds as well, wider",
-    "student-t": "Student's t: holds in the limit",
+    "betting": "betting: valid at every sample size, if lists are drawn independently",
+    "empirical-bernstein": "empirical Bernstein: also valid at every sample size, but wider",
+    "student-t": "Student's t: asymptotic",
 }
 _MOST_FIELDS = 16
 _WIDTH = 400.0
 _ROOM = 0.25
-"""What a figure has beside what it must show, as a share of it."""
-_ROWS = (("policy", "The policy"), ("baseline", "What it must beat"), ("difference", "Difference"))
+"""The margin of a figure, as a share of its range."""
+_ROWS = (("policy", "Policy"), ("baseline", "Baseline"), ("difference", "Difference"))
 
 
 def blank_form(best: list[str]) -> dict[str, str]:
-    """Return the form as it is before it is filled in: the order begins with the best one."""
+    """Return the default values of the form; the order is the best list."""
     return {
         "policy": "best",
         "order": "\n".join(best),
@@ -46,18 +46,18 @@ def blank_form(best: list[str]) -> dict[str, str]:
 
 
 def read_form(body: bytes, blank: dict[str, str]) -> dict[str, str]:
-    """Return a form as it came; what it leaves out is as it was."""
+    """Parse a submitted form; missing fields keep their default."""
     try:
         given = parse_qs(
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
         )
-    except ValueError:  # which UnicodeDecodeError is
-        raise InvalidInput("A form must be pairs NAME=VALUE in UTF-8.") from None
+    except ValueError:  # includes UnicodeDecodeError
+        raise InvalidInput("A form must be NAME=VALUE pairs in UTF-8.") from None
     return {name: given.get(name, [text])[0] for name, text in blank.items()}
 
 
 def request_of(form: dict[str, str]) -> EvaluationRequest:
-    """Return what a form asks for, or raise."""
+    """Return the evaluation request of a form, or raise."""
     fields: dict[str, Any] = dict(form)
     order = [line for line in fields.pop("order").splitlines() if line]
     if fields["policy"] == "order":
@@ -67,16 +67,16 @@ def request_of(form: dict[str, str]) -> EvaluationRequest:
     except msgspec.ValidationError as error:
         said, _, place = str(error).partition(" - at `$.")
         name = place.rstrip("`") or "form"
-        raise InvalidInput(f"The field {name} must be as the form says: {said}.") from None
+        raise InvalidInput(f"The field {name} is invalid: {said}.") from None
 
 
 def result_page(result: dict[str, Any]) -> dict[str, Any]:
-    """Return what the page says of an evaluation."""
+    """Return the result of an evaluation as shown on the page."""
     difference = result["difference"][DECISIVE]
     promote = result["verdict"] == "promote"
     return {
         "promote": promote,
-        "verdict": "Promote it" if promote else "Keep what is shown",
+        "verdict": "Promote the policy" if promote else "Keep the baseline",
         "sentence": _sentence(result, promote),
         "rows": [
             _row(label, result[key], is_difference=key == "difference") for key, label in _ROWS
@@ -94,8 +94,8 @@ def _sentence(result: dict[str, Any], promote: bool) -> str:
         return f"{n} rounds of the log give no bound on the difference in {result['measure']}."
     verb = "is above" if promote else "is not above"
     return (
-        f"With {sure} confidence the policy earns at least {signed(bound)} in"
-        f" {result['measure']} beyond what it must beat, by {n} rounds of the log: that"
+        f"The {sure} lower confidence bound of the difference in {result['measure']} between"
+        f" the policy and the baseline is {signed(bound)}, from {n} rounds of the log: it"
         f" {verb} zero."
     )
 
@@ -113,10 +113,10 @@ def _row(label: str, record: dict[str, Any], *, is_difference: bool) -> dict[str
 
 
 def whisker(record: dict[str, Any]) -> dict[str, Any]:
-    """Return where the difference, its intervals and zero are in a figure.
+    """Return the coordinates of the difference, its intervals and zero in the figure.
 
-    The figure is as wide as the approximate interval asks for. The other may be far wider: it then
-    goes on beyond the edges.
+    The figure fits the approximate interval. The exact one may be far wider and is then cut off at
+    the edges.
     """
     ends = [record["value"], 0.0]
     ends += [end for end in record["approximate_interval"] if end is not None]
@@ -136,7 +136,7 @@ def whisker(record: dict[str, Any]) -> dict[str, Any]:
         "value": at(record["value"]),
         "sure": span("interval"),
         "approximate": span("approximate_interval"),
-        "says": f"Difference {signed(record['value'])}; interval that holds for every number of"
-        f" rounds {interval(*record['interval'])}; approximate interval"
+        "says": f"Difference {signed(record['value'])}; interval valid at every sample size"
+        f" {interval(*record['interval'])}; approximate interval"
         f" {interval(*record['approximate_interval'])}.",
     }

@@ -1,4 +1,4 @@
-"""What the page of an impression shows: its data put into rows and words."""
+"""The impression page: the data of an event as table rows and texts."""
 
 from typing import Any
 
@@ -6,21 +6,21 @@ from keyhole.service.dashboard.formatting import NONE, count, duration, moment, 
 
 MAX_ROWS = 100
 STATUS = {
-    "observed": "the relevance of the first items",
-    "none": "seen, nothing liked",
-    "not_shown": "never shown to anybody",
+    "observed": "relevance of the first items",
+    "none": "seen, nothing relevant",
+    "not_shown": "never shown",
 }
 LEARNED = {
     "learned": "learnt from",
     "late": "too late to learn from",
     "unused": "not learnt from",
-    "refused": "refused: its numbers are too large",
-    "unknown": "not known any more: learnt from or refused",
+    "refused": "refused: numbers too large",
+    "unknown": "learnt from or refused; the log no longer tells which",
 }
 
 
 def event_rows(event: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the list, position by position, with what was revealed and how likely that was."""
+    """Return the list by position, with revealed relevance and propensities."""
     relevance = (event["feedback"] or {}).get("relevance") or []
     chances = event["chances"] or []
     return [
@@ -36,34 +36,34 @@ def event_rows(event: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def event_pairs(event: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Return what is known of an impression: a label, a text and what it means."""
+    """Return the facts of an impression: label, text and explanation."""
     feedback = event["feedback"]
     pairs = [
-        ("Shown", moment(event["at"]), "When the list was asked for."),
-        ("Event", count(event["seq"]), "Its number in the log of the ranker."),
-        ("Round", count(event["round"]), "Lists that the ranker had shown before."),
-        ("Known up to event", count(event["model_seq"]), "What the ranker knew then."),
-        ("Mode", event["mode"], "How the ranker was run."),
-        ("Exploring", "yes" if event["explored"] else "no", "Whether it was chosen to learn."),
+        ("Shown", moment(event["at"]), "The time of the request."),
+        ("Event", count(event["seq"]), "The number of the event in the ranker's log."),
+        ("Round", count(event["round"]), "The number of lists shown before."),
+        ("Learnt up to event", count(event["model_seq"]), "The last event the list is based on."),
+        ("Mode", event["mode"], "The mode of the ranker."),
+        ("Exploring", "yes" if event["explored"] else "no", "Whether the list explores."),
         (
             "Marginal propensity",
             value(event["p_marginal"]),
-            "The chance of what was on top, before anything of the round's block was drawn:"
-            " evaluations use it.",
+            "The probability of these top items before the round's block was drawn; evaluations"
+            " weight by it.",
         ),
         (
             "Conditional propensity",
             value(event["p_conditional"]),
-            "The chance of what was on top, given all that was drawn before.",
+            "The probability of these top items given the earlier draws of the block.",
         ),
     ]
     if feedback is None:
-        waits = "still awaited" if event["waiting"] else "none in time"
-        return [*pairs, ("Feedback", waits, "What came back.")]
+        waits = "waiting" if event["waiting"] else "expired without feedback"
+        return [*pairs, ("Feedback", waits, "The feedback on the list.")]
     return [
         *pairs,
-        ("Feedback", STATUS[feedback["status"]], "What came back."),
-        ("Came after", duration(feedback["delay_seconds"]), "From the list to the feedback."),
-        ("Feedback's event", count(feedback["seq"]), "Its number in the log of the ranker."),
-        ("It was", LEARNED[feedback["learned"]], "What became of the feedback."),
+        ("Feedback", STATUS[feedback["status"]], "The feedback on the list."),
+        ("Delay", duration(feedback["delay_seconds"]), "The time from the list to its feedback."),
+        ("Feedback event", count(feedback["seq"]), "The number of its event in the ranker's log."),
+        ("Outcome", LEARNED[feedback["learned"]], "Whether the ranker learnt from the feedback."),
     ]

@@ -1,4 +1,4 @@
-"""Figures that the server draws: they are there before any script runs, and without one."""
+"""Server-rendered SVG figures, which need no script."""
 
 import math
 from collections.abc import Sequence
@@ -6,11 +6,11 @@ from typing import Any
 
 Numbers = Sequence[float | None]
 SMOOTHED_OVER = 8
-"""Lines are averaged over the last eighth of the rounds."""
+"""Moving averages cover an eighth of the points."""
 
 
 def extent(*series: Numbers) -> tuple[float, float]:
-    """Return the least and the greatest number, apart from each other."""
+    """Return the minimum and the maximum, widened if they are equal."""
     known = [number for line in series for number in line if number is not None]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
@@ -24,7 +24,7 @@ def polyline(
     height: float,
     within: tuple[float, float] | None = None,
 ) -> str:
-    """Return the points of an SVG polyline that fills a box; unknown numbers are left out."""
+    """Return the points of an SVG polyline that fills a box; None values are skipped."""
     left, right = extent(across)
     low, high = within or extent(up)
     points = []
@@ -37,9 +37,9 @@ def polyline(
 
 
 def smoothed(line: Numbers) -> list[float | None]:
-    """Return a line of which each number is the mean of itself and of those just before it.
+    """Return the trailing moving average of a line.
 
-    A point of a young ranker is a single round, good or bad: only their mean says something.
+    Points of a new ranker are single rounds, which are too noisy to show.
     """
     reach = max(len(line) // SMOOTHED_OVER, 1)
     means: list[float | None] = []
@@ -50,7 +50,7 @@ def smoothed(line: Numbers) -> list[float | None]:
 
 
 def ceiling(number: float) -> float:
-    """Return the next of 1, 2, 2.5, 5 times a power of ten: a round end for a scale."""
+    """Round up to 1, 2, 2.5 or 5 times a power of ten, for the end of an axis."""
     if not number > 0.0 or not math.isfinite(number):
         return 1.0
     power = 10.0 ** math.floor(math.log10(number))
@@ -60,7 +60,7 @@ def ceiling(number: float) -> float:
 def chart(
     rounds: Numbers, lines: dict[str, Numbers | None], marks: Sequence[float] = ()
 ) -> dict[str, Any]:
-    """Return a chart of lines over rounds: its numbers for the script, its points for the page."""
+    """Return a chart over rounds: its data for the script, its SVG points for the page."""
     drawn = {name: list(line) for name, line in lines.items() if line is not None}
     low, high = extent(*drawn.values())
     left, right = extent(rounds)
@@ -83,7 +83,7 @@ def chart(
 
 
 def thinned(n: int, most: int) -> list[int]:
-    """Return the indices of at most so many rows of n, evenly apart, the last one included."""
+    """Return at most ``most`` evenly spaced indices below n, including the last."""
     if n <= most:
         return list(range(n))
     return [round(i * (n - 1) / (most - 1)) for i in range(most)]

@@ -1,4 +1,4 @@
-"""Numbers as people read them: sensible digits, units, and a word where there is no number."""
+"""Formats numbers, intervals, durations and times for display."""
 
 import math
 from datetime import UTC, datetime
@@ -8,12 +8,12 @@ _TIMES = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"), (0.001, "m
 
 
 def count(number: float | None) -> str:
-    """Return a whole number with its thousands apart."""
+    """Return an integer with separated thousands."""
     return NONE if number is None else f"{number:,.0f}"
 
 
 def value(number: float | None) -> str:
-    """Return a score or an estimate with three significant digits, more where it is large."""
+    """Return a score or an estimate with three significant digits, more if it is large."""
     if number is None or not math.isfinite(number):
         return NONE
     size = abs(number)
@@ -31,12 +31,12 @@ def signed(number: float | None) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return both ends of an interval."""
+    """Return an interval as text."""
     return NONE if low is None or high is None else f"{value(low)} to {value(high)}"
 
 
 def percent(share: float | None) -> str:
-    """Return a share of 1 in percent; a small one keeps two digits."""
+    """Return a share as a percentage; small ones keep two digits."""
     if share is None:
         return NONE
     hundredth = 100.0 * share
@@ -45,7 +45,7 @@ def percent(share: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time span in the largest unit of which it holds one."""
+    """Return a time span in its largest unit."""
     if seconds is None:
         return NONE
     size, unit = next((row for row in _TIMES if seconds >= row[0]), _TIMES[-1])
@@ -56,11 +56,11 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(milliseconds: int) -> str:
-    """Return a wall clock time in milliseconds as a date and a time in UTC."""
+    """Return a time in milliseconds as date and time in UTC."""
     return f"{instant(milliseconds):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def instant(milliseconds: int) -> datetime:
-    """Return a wall clock time in milliseconds; what a clock far off says stays in the calendar."""
+    """Return a time in milliseconds as a datetime, clamped to the calendar."""
     seconds = min(max(milliseconds / 1000.0, 0.0), 253_402_300_799.0)
     return datetime.fromtimestamp(seconds, UTC)

@@ -1,4 +1,4 @@
-"""What the list of rankers shows: one row each, with a small line of its score."""
+"""The index page: a table of rankers with a sparkline of their scores."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ def index_page(
     *,
     is_searched: bool = False,
 ) -> dict[str, Any]:
-    """Return what the list of rankers shows: texts, flags and rows, as a ranker's page does.
+    """Return the texts, flags and rows of the index page.
 
-    ``total`` is how many there are on all pages, by default those of this one; ``damaged`` are
-    rankers that are not served, and why.
+    ``total`` is the number of rankers on all pages, by default that of this page; ``damaged`` maps
+    rankers that are not served to the reason.
     """
     n = len(summaries) if total is None else total
     is_empty, damaged = not summaries, damaged or []
@@ -46,7 +46,7 @@ def _row(summary: dict[str, Any], root: str) -> dict[str, Any]:
     scores = [score for score in smooth if score is not None]
     so_far = "No score yet"
     if scores:
-        so_far = f"Score over the rounds, from {value(scores[0])} to {value(scores[-1])}"
+        so_far = f"Score over time, from {value(scores[0])} to {value(scores[-1])}"
     return {
         "name": summary["name"],
         "address": f"{root}/rankers/{summary['name']}",

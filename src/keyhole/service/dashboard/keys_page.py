@@ -1,11 +1,11 @@
-"""What the page of access keys shows: a row each, in words."""
+"""The access keys page: a table of keys."""
 
 from keyhole.service.dashboard.formatting import moment
 from keyhole.service.events import Key
 
 
 def key_row(key: Key) -> dict[str, str]:
-    """Return an access key as a row."""
+    """Return a key as a table row."""
     return {
         "prefix": key.prefix,
         "name": key.name or "no name",

@@ -1,4 +1,4 @@
-"""The event log for people: newest first, page by page, each event in a few words."""
+"""The events page: the log, newest first, with a short description of each event."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,18 +25,18 @@ from keyhole.service.store.base import Store
 PAGE_SIZE = 50
 _CHUNK = 500
 _MOST_SCANNED = 10_000
-"""Events that are looked through for one page: a rare kind goes on with the next page."""
+"""The maximum number of events scanned for one page; rare kinds continue on the next page."""
 _FEW_NAMES = 3
 
 KINDS: dict[Kind, str] = {
     "config": "created or changed",
-    "rank": "a list was shown",
-    "repeat": "a request came again under another key",
-    "feedback": "it was told what came of it",
-    "activate": "a deferred list was shown after all",
-    "expire": "feedback is no longer waited for",
-    "rebase": "a whole state was written down",
-    "delete": "it was deleted or renamed",
+    "rank": "a list was requested",
+    "repeat": "a request was repeated under a new idempotency key",
+    "feedback": "feedback arrived",
+    "activate": "a deferred list was activated",
+    "expire": "lists expired without feedback",
+    "rebase": "the state was saved before an upgrade or a rename",
+    "delete": "deleted or renamed",
 }
 
 NamesOf = Callable[[Ranked], tuple[str, ...]]
@@ -45,16 +45,16 @@ NamesOf = Callable[[Ranked], tuple[str, ...]]
 def log_page(
     store: Store, ranker: str, kind: str | None, before: int | None, after: int = 0
 ) -> tuple[list[Event], int | None]:
-    """Return the newest events before a number, and where older ones may be, if any are.
+    """Return the newest events before a seq, and where the next page starts, if there is one.
 
     Parameters
     ----------
     kind
-        The kind of event that is wanted; None for all.
+        The kind of event; None: all kinds.
     before
-        The events returned have a smaller number; None: from the newest on.
+        Return events with a smaller seq; None: start at the newest.
     after
-        And a greater one than this.
+        Return events with a greater seq.
     """
     newest = store.last(ranker)
     end = 0 if newest is None else newest.seq
@@ -74,7 +74,7 @@ def log_page(
 
 
 def event_row(event: Event, names_of: NamesOf, outcome: OutcomeOf) -> dict[str, Any]:
-    """Return an event as a row of the log; ``outcome`` tells what became of feedback."""
+    """Return an event as a table row; ``outcome`` returns the outcome of feedback."""
     body = body_of(event)
     what = _WHAT[event.kind](body, names_of)
     if isinstance(body, Answered):
@@ -90,14 +90,14 @@ def event_row(event: Event, names_of: NamesOf, outcome: OutcomeOf) -> dict[str, 
 
 
 def event_address(root: str, ranker: str, key: str) -> str:
-    """Return the address of an impression's page; an id may hold any character."""
+    """Return the URL of an impression's page, with the id escaped."""
     return f"{root}/rankers/{quote(ranker, safe='')}/events/{quote(key, safe='')}"
 
 
 def _config(body: Config, names_of: NamesOf) -> str:
-    n = "lists of the caller" if body.catalogue is None else f"{count(len(body.catalogue))} items"
+    n = "documents per request" if body.catalogue is None else f"{count(len(body.catalogue))} items"
     what = f"{body.spec.get('name', 'ranker')}, {body.mode}, {body.measure}, top {body.k}, {n}"
-    return f"{'Began anew: ' * body.fresh}{what}{_by(body.by)}"
+    return f"{'New state: ' * body.fresh}{what}{_by(body.by)}"
 
 
 def _by(who: str | None) -> str:
@@ -119,8 +119,8 @@ def _rank(body: Ranked, names_of: NamesOf) -> str:
 
 def _repeat(body: Repeated, names_of: NamesOf) -> str:
     if body.batch is not None:
-        return "A batch was answered with lists that were shown before"
-    return f"Answered with the list of event {count(body.rank_seq)} again"
+        return "A repeated batch was answered with its earlier lists"
+    return f"A repeated request was answered with the list of event {count(body.rank_seq)}"
 
 
 def _feedback(body: Answered, names_of: NamesOf) -> str:
@@ -131,15 +131,15 @@ def _feedback(body: Answered, names_of: NamesOf) -> str:
 
 def _expire(body: Expired, names_of: NamesOf) -> str:
     n = len(body.seqs)
-    return f"{count(n)} {'list' if n == 1 else 'lists'} no longer waited for"
+    return f"{count(n)} {'list' if n == 1 else 'lists'} expired without feedback"
 
 
 def _activate(body: Activated, names_of: NamesOf) -> str:
-    return "Shown after all: feedback is waited for from now on"
+    return "Activated: the feedback timer starts"
 
 
 def _rebase(body: Rebased, names_of: NamesOf) -> str:
-    return "The whole state was written down, to go on from"
+    return "The whole state was saved"
 
 
 _WHAT: dict[Kind, Callable[[Any, NamesOf], str]] = {

@@ -1,4 +1,4 @@
-"""The pages: each is put together from plain data, which its JSON twin gives as it is."""
+"""Renders pages from plain data, which their JSON versions return directly."""
 
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,16 @@ from keyhole.base.version import __version__
 _HEADERS = {"cache-control": "no-store"}
 DOCUMENTS = ("docs/service.md", "docs/operating.md")
 TITLES = {
-    403: "This key may not do that",
+    403: "Not allowed for this key",
     404: "Not found",
-    409: "It has changed meanwhile",
-    422: "That cannot be done",
-    500: "Something went wrong here",
+    409: "Changed in the meantime",
+    422: "Invalid request",
+    500: "Internal error",
 }
 
 
 class _Blank(dict[str, str]):
-    """A row without content: the pattern that the script fills."""
+    """An empty row: the template that the script fills."""
 
     def __missing__(self, name: str) -> str:
         return ""
@@ -41,7 +41,7 @@ _templates.globals["blank"] = _Blank()
 
 
 def root_of(request: Request) -> str:
-    """Return the path below which a proxy serves the dashboard, mostly none."""
+    """Return the path prefix of a reverse proxy, usually empty."""
     return str(request.scope.get("root_path", "")).rstrip("/")
 
 
@@ -64,7 +64,7 @@ def html(
 
 
 def plain(data: Any) -> Response:
-    """Return the data of a page; what is not a finite number becomes null."""
+    """Return the data of a page as JSON; numbers that are not finite become null."""
     return Response(
         msgspec.json.encode(data),
         media_type="application/json",
@@ -73,16 +73,16 @@ def plain(data: Any) -> Response:
 
 
 def error_page(request: Request, status: int, detail: str) -> HTMLResponse:
-    """Return a page that says what went wrong."""
+    """Return an error page as a response."""
     title = TITLES.get(status, TITLES[500] if status >= 500 else "That did not work")
     data = {"status": status, "title": title, "detail": detail, "is_passing": False}
     return html(request, "error.html", data, status=status)
 
 
 def error_html(status: int, title: str, detail: str, *, is_passing: bool = False) -> bytes:
-    """Return a page that says what went wrong, where no view was reached.
+    """Return an error page for errors outside the views.
 
-    One about something that passes loads itself again after a second.
+    With ``is_passing``, for temporary errors, the page reloads itself after a second.
     """
     data = {"status": status, "title": title, "detail": detail, "is_passing": is_passing}
     around = {"root": "", "version": __version__, "twin": None, "has_key": False}
@@ -90,12 +90,12 @@ def error_html(status: int, title: str, detail: str, *, is_passing: bool = False
 
 
 def login_html(where: str, wrong: str = "") -> bytes:
-    """Return the form for a key; ``where`` is the page that it leads to."""
+    """Return the login form; ``where`` is the page to go to after login."""
     return _templates.get_template("login.html").render(where=where, wrong=wrong).encode()
 
 
 async def documentation(request: Request) -> Response:
-    """Return a page of the documentation, as it is written: that of this version, also offline."""
+    """Return a documentation page of this version as plain text."""
     name = f"docs/{request.path_params['page']}"
     if name not in DOCUMENTS:
         raise HTTPException(404)
@@ -107,6 +107,6 @@ async def documentation(request: Request) -> Response:
 
 
 def with_query(path: str, **parameters: Any) -> str:
-    """Return an address with the parameters that are there."""
+    """Return a URL with the query parameters that are not None."""
     given = {name: value for name, value in parameters.items() if value is not None}
     return f"{path}?{urlencode(given)}" if given else path

@@ -1,7 +1,7 @@
-"""What a ranker's page shows: its summary put into words, rows and lines.
+"""The ranker page: formats a ranker's summary as texts, table rows and charts.
 
-The template draws a page from it and the script redraws parts of the page from it, so that a number
-is put into words in one place only.
+The template renders this data and the script updates the page from it, so that every number is
+formatted in one place.
 """
 
 from typing import Any
@@ -25,9 +25,9 @@ MAX_ITEM_ROWS = 50
 MAX_SERIES_ROWS = 16
 
 MODES = {
-    "online": "shows its own lists and learns from them",
-    "apprentice": "shows the caller's list and learns beside it",
-    "frozen": "shows what it knows and learns no more",
+    "online": "shows its own lists and learns from their feedback",
+    "apprentice": "shows the caller's lists and learns from their feedback",
+    "frozen": "shows its best list and does not learn",
 }
 _CALLED: dict[tuple[str, Mode], str] = {
     ("apprentice", "online"): "Promote",
@@ -35,24 +35,24 @@ _CALLED: dict[tuple[str, Mode], str] = {
     ("apprentice", "frozen"): "Freeze",
     ("frozen", "online"): "Let it learn again",
 }
-"""What a change of mode is called, by the mode before and the one after it."""
+"""The labels of mode changes, by the modes before and after."""
 _DIFFERS = {
-    "online": "it explored, or has learnt since",
-    "apprentice": "the list shown was the caller's",
+    "online": "the ranker explored, or has learnt since",
+    "apprentice": "the caller's list was shown",
     "frozen": "the items have changed since",
 }
 _COUNTS = (
-    ("observed", "Answered", "Feedback told the relevance of the first items."),
-    ("none", "Seen, nothing liked", "The list was seen and nothing on it was of use: all zeros."),
-    ("not_shown", "Never shown", "The caller took the list back: nobody saw it."),
-    ("late", "Came too late", "Kept for evaluations; the ranker had stopped waiting for it."),
-    ("expired", "Never answered", "No feedback in time; the ranker no longer waits."),
-    ("waiting", "Still waiting", "Shown, and feedback may yet come."),
+    ("observed", "Observed", "Feedback has the relevance of the first items."),
+    ("none", "Seen, nothing relevant", "The list was seen; the relevance of all items is zero."),
+    ("not_shown", "Never shown", "The caller reported that nobody saw the list."),
+    ("late", "Late", "Feedback arrived after the list had expired; only evaluations use it."),
+    ("expired", "Expired", "No feedback arrived in time."),
+    ("waiting", "Waiting", "Feedback may still arrive."),
 )
 
 
 def ranker_page(summary: Summary) -> dict[str, Any]:
-    """Return what the page of a ranker shows: texts, flags, rows of tables, and charts."""
+    """Return the texts, flags, table rows and charts of a ranker's page."""
     summary = {**summary, "series": _smoothed(summary["series"])}
     items = item_rows(summary["items"] or [], summary["counts"]["ranks"])
     ranking = ranking_rows(summary)
@@ -75,12 +75,12 @@ def ranker_page(summary: Summary) -> dict[str, Any]:
 
 
 def acts_of(before: str) -> list[tuple[str, str]]:
-    """Return what can be done with a ranker of a mode: the mode after it, and what it is called."""
+    """Return the possible mode changes: the new mode and its label."""
     return [(after, called) for (mode, after), called in _CALLED.items() if mode == before]
 
 
 def within(page: dict[str, Any], summary: Summary, first: int, end: int) -> dict[str, Any]:
-    """Return a page whose charts, and the table of them, are of some rounds alone."""
+    """Return a page with its charts, and their table, restricted to some rounds."""
     series = _smoothed(summary["series"])
     kept = [place for place, round in enumerate(series["round"]) if first <= round < end]
     part = {
@@ -89,11 +89,9 @@ def within(page: dict[str, Any], summary: Summary, first: int, end: int) -> dict
     }
     alarms = [alarm for alarm in summary["alarms"] if first <= alarm["round"] < end]
     chosen = {**summary, "series": part, "alarms": alarms}
-    says = (
-        f"The charts are of rounds {count(first)} to {count(end - 1)}; all else is of all rounds."
-    )
+    says = f"The charts show rounds {count(first)} to {count(end - 1)}; all else covers all rounds."
     if not kept:
-        says = "No round of these days is in the charts."
+        says = "The charts have no rounds on these days."
     drawn, has_regret = len(kept) > 1, part["regret"] is not None
     flags = {
         "drawn": drawn,
@@ -111,20 +109,20 @@ def within(page: dict[str, Any], summary: Summary, first: int, end: int) -> dict
 
 
 def preparing_says(code: Row) -> str:
-    """Return a sentence on code that is not ready, and nothing where it is."""
+    """Return a sentence on the compilation; empty once the code is ready."""
     took = f"{count(round(code['seconds']))} s"
     if code["state"] == "preparing":
         return (
-            f"Its code is being compiled, for {took} by now: until it is ready, lists and feedback "
-            "are answered with 503."
+            f"The ranker's code has been compiling for {took}: until it is ready, requests for "
+            "lists and feedback get a 503."
         )
     if code["state"] == "failed":
-        return f"Its code could not be compiled, in {took}: the log of the service says why."
+        return f"Compiling the ranker's code failed after {took}: the service log says why."
     return ""
 
 
 def facts(summary: Summary) -> list[Row]:
-    """Return the numbers at the head of the page, each with what it means."""
+    """Return the key figures at the head of the page, each with an explanation."""
     delay = summary["delay_seconds"] or {}
     series = summary["series"]
     rows = [
@@ -132,31 +130,31 @@ def facts(summary: Summary) -> list[Row]:
             "Rounds",
             count(summary["round"]),
             f"{count(summary['counts']['waiting'])} waiting",
-            "Lists shown so far, and those of them on which feedback may yet come.",
+            "The number of lists shown, and of those still waiting for feedback.",
         ),
         (
             "Score",
             value(_last(series["score"])),
             "mean relevance",
-            "The mean relevance that feedback told of the first items, over the last rounds.",
+            "The mean observed relevance of the first items, as a moving average.",
         ),
         (
             "Exploring",
             percent(summary["exploration_share"]),
             "of rounds",
-            "The share of the last rounds in which the list was chosen to learn.",
+            "The share of recent rounds that explored.",
         ),
         (
             "Answered",
             percent(summary["answer_rate"]),
             "of lists",
-            "The share of lists no longer waited for on which feedback came in time.",
+            "The share of lists whose feedback arrived before they expired.",
         ),
         (
             "Delay",
             duration(delay.get("median")),
             f"9 of 10 within {duration(delay['p90'])}" if delay else "median",
-            "How long feedback took from the list to the answer: the median.",
+            "The median time from a list to its feedback.",
         ),
     ]
     if series["regret"] is not None:
@@ -166,9 +164,9 @@ def facts(summary: Summary) -> list[Row]:
                 "Regret per round",
                 value(_last(series["regret"])),
                 f"full information: {value(_last(series['full_information'] or []))}",
-                f"What was lost in {summary['measure']} against the best fixed list;"
-                " known because this is a simulation. Full information shows what was best so far,"
-                " with all relevance told and no noise.",
+                f"The loss in {summary['measure']} against the best fixed list, known because this"
+                " is a simulation. Full information: the regret of follow-the-leader, which sees"
+                " the relevance of all items without noise.",
             ),
         )
     return [
@@ -177,7 +175,7 @@ def facts(summary: Summary) -> list[Row]:
 
 
 def item_rows(items: list[Row], ranks: int) -> list[Row]:
-    """Return the items, the best first and the never observed last, with the ends of their bars."""
+    """Return the items with their bars, best first and unobserved last."""
     top = item_scale(items)
     known = sorted((i for i in items if i["mean"] is not None), key=lambda i: -i["mean"])
     unknown = [item for item in items if item["mean"] is None]
@@ -204,13 +202,13 @@ def item_rows(items: list[Row], ranks: int) -> list[Row]:
 
 
 def item_scale(items: list[Row]) -> float:
-    """Return where the scale of the bars ends."""
+    """Return the upper end of the bars' scale."""
     ends = [n for item in items for n in (item["mean"], item["high"]) if n is not None]
     return ceiling(max(ends, default=1.0))
 
 
 def ranking_rows(summary: Summary) -> list[Row]:
-    """Return the list shown last beside the list without exploring, position by position."""
+    """Return the last shown list beside the best list, by position."""
     shows, best = summary["shows"] or [], summary["best"] or []
     return [
         {
@@ -225,7 +223,7 @@ def ranking_rows(summary: Summary) -> list[Row]:
 
 
 def count_rows(counts: dict[str, int]) -> list[Row]:
-    """Return what became of the lists shown."""
+    """Return the counts of lists by feedback status."""
     ranks = max(counts["ranks"], 1)
     return [
         {
@@ -240,7 +238,7 @@ def count_rows(counts: dict[str, int]) -> list[Row]:
 
 
 def alarm_rows(alarms: list[Row]) -> list[Row]:
-    """Return the alarms of the change test, the newest first."""
+    """Return the alarms of the change test, newest first."""
     return [
         {"text": f"Round {count(alarm['round'])}", "note": f"event {count(alarm['seq'])}"}
         for alarm in reversed(alarms[-10:])
@@ -248,12 +246,12 @@ def alarm_rows(alarms: list[Row]) -> list[Row]:
 
 
 def apprentice_rows(apprentice: Row | None) -> list[Row]:
-    """Return the caller's list, the apprentice's own and their difference, with intervals."""
+    """Return the values of the caller's and the apprentice's lists, and their difference."""
     if apprentice is None:
         return []
     named = (
-        ("The caller's list", "baseline", value),
-        ("The apprentice's own", "own", value),
+        ("Caller's lists", "baseline", value),
+        ("Apprentice's lists", "own", value),
         ("Difference", "difference", signed),
     )
     return [
@@ -268,7 +266,7 @@ def apprentice_rows(apprentice: Row | None) -> list[Row]:
 
 
 def series_rows(summary: Summary) -> list[Row]:
-    """Return the lines of the charts as a table with few rows, the newest first."""
+    """Return the charts as a table with few rows, newest first."""
     series = summary["series"]
     rounds = series["round"]
 
@@ -303,17 +301,17 @@ def charts(summary: Summary) -> dict[str, Any]:
 
 
 def _smoothed(series: dict[str, Any]) -> dict[str, Any]:
-    """Return the lines of the charts as they are drawn: shares and scores as moving means."""
+    """Return the series with scores and shares as moving averages."""
     return {**series, **{name: smoothed(series[name]) for name in ("score", "exploration")}}
 
 
 def _last(line: list[float | None]) -> float | None:
-    """Return the last number of a line that is known."""
+    """Return the last number of a line that is not None."""
     return next((number for number in reversed(line) if number is not None), None)
 
 
 def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]:
-    """Return the single texts of the page by their names."""
+    """Return the texts of the page by name."""
     series = summary["series"]
     differs, mode = sum(row["differs"] for row in ranking), summary["mode"]
     score, regret = _last(series["score"]), _last(series["regret"] or [])
@@ -331,20 +329,20 @@ def _texts(summary: Summary, ranking: list[Row], n_items: int) -> dict[str, str]
             else ""
         ),
         "ranking_says": (
-            "Every query has a best list of its own."
+            "Every query has its own best list."
             if summary["items"] is None
-            else "The list shown last is the one it believes best."
+            else "The last shown list is the ranker's current best list."
             if differs == 0
             else f"{count(differs)} of {count(len(ranking))} positions differ: {_DIFFERS[mode]}."
         ),
         "score_label": f"Line chart: mean relevance of the top {summary['k']}"
         f" over {count(summary['round'])} rounds, now {value(score)};"
         f" {count(n_alarms)} alarms of the change test.",
-        "regret_label": "Line chart: regret per round over the rounds,"
-        f" now {value(regret)}; with full information and no noise it would be"
+        "regret_label": "Line chart: regret per round over time,"
+        f" now {value(regret)}; with full information and without noise"
         f" {value(_last(series['full_information'] or []))}.",
         "regret_says": (
-            "Below zero: it followed a change of the crowd, which no fixed list can."
+            "Negative regret: the ranker adapted to changed preferences, which no fixed list can."
             if regret is not None and regret < 0.0
             else ""
         ),
@@ -360,16 +358,16 @@ def _apprentice_sentence(apprentice: Row | None) -> str:
         return ""
     if apprentice["own"]["value"] is None:
         return (
-            "Nothing is known yet of the apprentice's own list: no item on its top, or no list of "
-            "its own, was shown and answered."
+            "The apprentice's lists have no feedback yet: none of their top items, or none of the "
+            "lists, was shown with feedback."
         )
     if apprentice["better"]:
-        return "The apprentice would do better: the whole interval of the difference speaks for it."
-    return "Not decided yet: the interval of the difference holds zero, or speaks for the caller."
+        return "The apprentice is better: the whole interval of the difference is above zero."
+    return "Undecided: the interval of the difference is not entirely above zero."
 
 
 def _flags(summary: Summary, items: list[Row], ranking: list[Row]) -> dict[str, bool]:
-    """Return which parts of the page are shown."""
+    """Return which parts of the page are visible."""
     begun = summary["round"] > 0
     drawn = len(summary["series"]["round"]) > 1
     return {

@@ -1,4 +1,4 @@
-"""A live stream that says that something happened, at most twice a second."""
+"""Server-sent events for live pages, at most two per second."""
 
 import asyncio
 import json
@@ -11,9 +11,9 @@ RETRY_MS = 2_000
 
 
 async def messages(happenings: AsyncIterator[dict[str, Any]], beat: float) -> AsyncIterator[str]:
-    """Yield server-sent events: the newest of what happened, and beats where nothing happens.
+    """Yield the newest progress as server-sent events, with heartbeats in between.
 
-    What happens faster than a page can follow is merged: only the newest is sent.
+    Changes that are too fast for a page are merged: only the newest is sent.
     """
     yield f"retry: {RETRY_MS}\n\n"
     newest: dict[str, Any] | None = None

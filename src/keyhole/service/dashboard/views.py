@@ -1,4 +1,4 @@
-"""The views of the dashboard: who asks for what, and which page answers it."""
+"""The views of the dashboard, which answer requests for pages and their JSON."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -59,12 +59,12 @@ View = Callable[[Request], Awaitable[Response]]
 
 
 def wants_json(request: Request) -> bool:
-    """Return whether the JSON twin of a page is asked for."""
+    """Return whether the JSON version of a page is requested."""
     return request.url.path.endswith(_JSON)
 
 
 def page_of_errors(view: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
-    """Answer mistakes with a page where a page was asked for; the JSON's are answered outside."""
+    """Turn exceptions into error pages; for JSON requests the middleware handles them."""
 
     @wraps(view)
     async def guarded(self: "Dashboard", request: Request) -> Response:
@@ -83,19 +83,19 @@ def _status_of(error: KeyholeError) -> int:
 
 
 class Settings(Protocol):
-    """What the dashboard wants to know of how the service is set up."""
+    """The service settings that the dashboard reads."""
 
     @property
     def heartbeat_seconds(self) -> float:
-        """How often a live stream says that it is alive."""
+        """Seconds between heartbeats of a live stream."""
 
     @property
     def insecure(self) -> bool:
-        """Whether everybody is let in as long as there is no key."""
+        """Whether everybody is served while no key exists."""
 
 
 class Dashboard:
-    """All pages over one desk."""
+    """The pages of the dashboard."""
 
     def __init__(self, desk: Desk, settings: Settings) -> None:
         self.desk = desk
@@ -106,7 +106,7 @@ class Dashboard:
 
     @page_of_errors
     async def index(self, request: Request) -> Response:
-        """Show all rankers, or how to make the first."""
+        """Show all rankers, or how to create the first."""
         engine, root = self.desk.engine, root_of(request)
         search = request.query_params.get("search", "").strip()
         after = request.query_params.get("after", "")
@@ -139,9 +139,9 @@ class Dashboard:
 
     @page_of_errors
     async def keys(self, request: Request) -> Response:
-        """Show the access keys: what they may do, and when they were last used."""
+        """Show the access keys with their scopes and last uses."""
         if not _may_see_keys(request):
-            raise NotAllowed("This key must have the scope admin for all rankers to see keys.")
+            raise NotAllowed("A key must have the scope admin for all rankers to see keys.")
         keys = await run_in_threadpool(self.desk.store.keys)
         data = {"keys": [key_row(key) for key in keys], "insecure": self.settings.insecure}
         return html(request, "keys.html", data)
@@ -150,7 +150,7 @@ class Dashboard:
 
     @page_of_errors
     async def ranker(self, request: Request) -> Response:
-        """Show what a ranker knows, shows and has gone through."""
+        """Show a ranker: its estimates, its lists and its history."""
         live, is_json = self._live(request, request.path_params["ranker"])
         summary = await self.desk.read(partial(summary_of, live))
         page, query = ranker_page(summary), _days_in(request)
@@ -177,7 +177,7 @@ class Dashboard:
 
     @page_of_errors
     async def stream(self, request: Request) -> Response:
-        """Say whenever something happens to a ranker, for its page to be read again."""
+        """Stream an event on every change of a ranker, on which its page reloads its data."""
         live, _ = self._live(request, request.path_params["ranker"])
         happenings: AsyncIterator[dict[str, Any]] = self.desk.subscribe(live.name)
         return StreamingResponse(
@@ -225,7 +225,7 @@ class Dashboard:
 
     @page_of_errors
     async def event(self, request: Request) -> Response:
-        """Show one impression: the list, what came back, and why that list was shown."""
+        """Show an impression: its list, its feedback, and why the list was shown."""
         live, _ = self._live(request, request.path_params["ranker"])
         event_id: str = request.path_params["event"]
         try:
@@ -248,11 +248,11 @@ class Dashboard:
         }
         return html(request, "event.html", data)
 
-    # ------------------------------------------------------------------- another policy on it
+    # ------------------------------------------------------------------- off-policy evaluation
 
     @page_of_errors
     async def evaluate(self, request: Request) -> Response:
-        """Show a form, and once it is sent what another policy would have earned."""
+        """Show the evaluation form, and once it is submitted the result."""
         live, _ = self._live(request, request.path_params["ranker"])
         self.desk.engine.usable(live.name)
         is_fixed = live.config.catalogue is not None
@@ -286,18 +286,18 @@ class Dashboard:
     async def _judge(
         self, live: LiveRanker, best: tuple[str, ...], asked: EvaluationRequest
     ) -> dict[str, Any]:
-        """Judge a policy in a thread, one at a time: it reads the whole log."""
+        """Evaluate a policy in a thread, one at a time, because it reads the whole log."""
         async with self._judging:
             return await run_in_threadpool(
                 evaluate, self.desk.store, live.name, live.config, best, asked
             )
 
-    # ------------------------------------------------------------------- what they share
+    # ------------------------------------------------------------------- helpers
 
     def _live(self, request: Request, name: str) -> tuple[LiveRanker, bool]:
-        """Return a ranker, and whether the JSON of its page is asked for.
+        """Return a ranker, and whether the JSON of its page is requested.
 
-        A ranker whose own name ends in ``.json`` comes first.
+        A ranker whose name itself ends in ``.json`` takes precedence.
         """
         engine = self.desk.engine
         is_there = name in engine.rankers or name in engine.damaged
@@ -310,13 +310,13 @@ class Dashboard:
 
 
 def _sees(request: Request, name: str) -> bool:
-    """Return whether whoever asks may see a ranker; outside of the service everybody may."""
+    """Return whether the request may see a ranker; always true without authentication."""
     access = getattr(request.state, "access", None)
     return access is None or bool(access.sees(name))
 
 
 def may_act(request: Request) -> bool:
-    """Return whether whoever asks may change rankers; outside of the service everybody may."""
+    """Return whether the request may change rankers; always true without authentication."""
     access = getattr(request.state, "access", None)
     return access is None or bool(access.may("admin"))
 
@@ -327,12 +327,12 @@ def _may_see_keys(request: Request) -> bool:
 
 
 def _days_in(request: Request) -> dict[str, str | None]:
-    """Return the days that a query names, as it names them."""
+    """Return the days of a query as texts."""
     return {name: request.query_params.get(name) or None for name in ("since", "until")}
 
 
 def _number(text: str | None) -> int | None:
-    """Return the number of an event in a query; what is none is left out."""
+    """Return the event number in a query; None if it is not a number."""
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else None
 
 

@@ -1,1 +1,1 @@
-"""The HTTP stack: connections, the way of a request, pages around the dashboard."""
+"""The HTTP stack: connections, middleware, endpoints, and login to the dashboard."""

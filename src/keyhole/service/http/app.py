@@ -1,4 +1,4 @@
-"""The application: one Starlette, with the table of operations and the pages behind one door."""
+"""The Starlette application: the API routes, the dashboard, and the middleware around both."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -28,7 +28,7 @@ from keyhole.service.settings import Settings
 
 
 class Application(Starlette):
-    """Opens its desk as it starts, answers meanwhile, and closes it as it ends."""
+    """Opens the group committer at startup, answers meanwhile, and closes it at shutdown."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -43,7 +43,7 @@ class Application(Starlette):
 
 @asynccontextmanager
 async def _lifespan(app: Application) -> AsyncIterator[None]:
-    """Begin to open the desk; where it is there already, requests are answered at once."""
+    """Start to open the desk; if it is open already, requests are answered at once."""
     starting = asyncio.create_task(app.service.start())
     if app.service.is_ready:
         await starting
@@ -56,9 +56,9 @@ async def _lifespan(app: Application) -> AsyncIterator[None]:
 
 
 def _routes(service: Service) -> list[BaseRoute]:
-    """Return a route for every path of the table, in its order, and the pages for all others.
+    """Return a route for every path of the table, in order, and the dashboard for all others.
 
-    A route whose methods it does not know hands all of them on: an endpoint says which it has.
+    Routes accept every method: the endpoint answers 405 for those it lacks.
     """
     paths: dict[str, dict[str, Operation]] = {}
     for operation in OPERATIONS:
@@ -75,7 +75,7 @@ def _routes(service: Service) -> list[BaseRoute]:
 
 
 class _Id(StringConvertor):
-    """A part of a path that may hold an escaped slash, which the door has put by."""
+    """A path segment that may hold an escaped slash, which the middleware has replaced."""
 
     def convert(self, value: str) -> str:
         return value.replace(unquote(NO_SLASH), "/")
@@ -85,22 +85,22 @@ register_url_convertor("id", _Id())
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Answer a request that is refused: pages to people, problems to everybody else."""
+    """Answer an error: as a page to browsers, as an RFC 9457 problem otherwise."""
     told = of_starlette(error) if isinstance(error, HTTPException) else error
     return page_refused(request, told) or response_to(told, request.scope)
 
 
 def build(desk: Desk, settings: Settings | None = None) -> Application:
-    """Return the application of a desk."""
+    """Return the application of an open desk."""
     return _application(Service(settings or Settings(), open_desk=lambda: desk, desk=desk))
 
 
 def build_later(
     open_desk: Callable[[], Desk], settings: Settings, preparer: Preparer | None = None
 ) -> Application:
-    """Return an application that answers while its desk is still being opened, in a thread.
+    """Return an application that answers while a thread opens its desk.
 
-    It says what the preparer of the desk is busy with, and stops it in the end.
+    It reports the progress of the preparer, and stops the preparer at shutdown.
     """
     return _application(Service(settings, open_desk=open_desk, preparer=preparer))
 

@@ -1,4 +1,4 @@
-"""Who may come in: keys in a header, sessions in a cookie, and nobody sent by another site."""
+"""Authentication by key or session cookie, authorisation by scope, and CSRF checks."""
 
 import re
 from functools import lru_cache
@@ -21,14 +21,14 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _BEARER = b"bearer "
 _PORT = re.compile(r":\d*\Z")
 _FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
-WHO = "A known key must come as `Authorization: Bearer kh_…`, got none."
+WHO = "A valid access key must be sent as `Authorization: Bearer kh_…`, got none."
 
 
 def access_of(service: "Service", scope: Scope, *, by_session: bool) -> Access | None:
-    """Return what a request may do; None where nobody says who asks.
+    """Return the access of a request; None without a key or session.
 
-    A key that is not known, or no longer, raises. As long as there is no key at all, this machine
-    may do everything.
+    An unknown or expired key raises. While no key exists, requests from this machine have full
+    access.
     """
     fields: Fields = scope["state"]["fields"]
     keyring = service.keyring
@@ -46,7 +46,7 @@ def access_of(service: "Service", scope: Scope, *, by_session: bool) -> Access |
 
 
 def _access_by_key(keyring: KeyRing, given: bytes) -> Access:
-    """Return what a key may do; one that is not known raises, always in the same words."""
+    """Return the access of a key; every invalid key raises the same error."""
     token = given[len(_BEARER) :] if given[: len(_BEARER)].lower() == _BEARER else b""
     access = keyring.access(token.decode("latin-1").strip())
     if access is None:
@@ -55,58 +55,59 @@ def _access_by_key(keyring: KeyRing, given: bytes) -> Access:
 
 
 def check_access(access: Access, needs: ScopeName, ranker: str | None, needs_all: bool) -> None:
-    """Raise unless a request may do what it asks for.
+    """Raise unless a request has the scope and may see the ranker.
 
-    A ranker that a key may not see is answered like one that does not exist, whether it does or
-    not, before anything is looked up.
+    A ranker that a key may not see gets the same answer as one that does not exist, before any
+    lookup.
     """
     if ranker is not None and not access.sees(ranker):
         raise not_found(ranker)
     if not access.may(needs) or (needs_all and access.rankers is not None):
         raise Forbidden(
-            f"This key must have the scope {needs}{' for all rankers' * needs_all} to do that."
+            f"This request must have a key with the scope {needs}{' for all rankers' * needs_all}."
         )
 
 
 def not_found(ranker: str) -> NotFound:
-    """Return what is said of a ranker that does not exist, or not for this key."""
+    """Return the error for a ranker that does not exist or that the key may not see."""
     return NotFound(f"There is no ranker {shown(ranker)}.")
 
 
 def check_origin(method: str, fields: Fields) -> None:
-    """Raise where a page of another site made a browser send a request that changes something."""
+    """Raise if a browser sends a state-changing request from another site (CSRF)."""
     if method in SAFE_METHODS:
         return
     origin = fields.get(b"origin")
     same = origin is None or origin.partition(b"://")[2] == fields.get(b"host", b"")
     if not same or fields.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
-        raise Forbidden("Requests that change something must not come from pages of other sites.")
+        raise Forbidden("Requests that change data must not come from pages of other sites.")
 
 
 def check_here(scope: Scope, fields: Fields, settings: "Settings") -> None:
-    """Raise where somebody who is not on this machine asks a service that has no key.
+    """Raise if a request from another machine reaches a service without keys.
 
-    Whoever asks without a wire is here. A peer that cannot be told, as it hung up at once, is not.
+    Requests without a socket, as in tests, are local. A peer without an address, because it hung up
+    at once, is not.
     """
     if settings.insecure:
         return
     peer = scope.get("client", ("127.0.0.1", 0))
     if peer is None or not is_local(peer[0]):
         raise Forbidden(
-            "Without a key the service answers its own machine alone: keyhole keys create makes a "
-            "key, keyhole serve --insecure lets everybody in."
+            "Without a key the service answers only its own machine: keyhole keys create creates a "
+            "key, keyhole serve --insecure serves everybody."
         )
     if not _FORWARDED.isdisjoint(fields):
         raise Forbidden(
-            "Without a key the service answers nobody behind a proxy: keyhole keys create makes a "
-            "key, keyhole serve --insecure lets everybody in."
+            "Without a key the service answers no proxy: keyhole keys create creates a "
+            "key, keyhole serve --insecure serves everybody."
         )
     check_host(fields.get(b"host", b"localhost"), settings.host)
 
 
 @lru_cache(maxsize=1_000)
 def is_local(address: str) -> bool:
-    """Return whether an address is one of this machine's own that no other can reach.
+    """Return whether an address is a loopback address.
 
     Examples
     --------
@@ -123,10 +124,10 @@ def is_local(address: str) -> bool:
 
 @lru_cache(maxsize=1_000)
 def check_host(host: bytes, own: str) -> None:
-    """Raise where a name that somebody else owns was made to lead to this machine.
+    """Raise if the Host header is a foreign name (DNS rebinding).
 
-    As long as there is no key, all that keeps strangers out is that they cannot reach the port;
-    a page of theirs, whose name they point here, could.
+    Without keys, only the unreachable port protects the service. A foreign page whose host name
+    resolves to this machine could reach it through a browser.
     """
     name = _PORT.sub("", host.decode("latin-1")).strip("[]").lower()
     if name in ("localhost", own.lower()):
@@ -135,6 +136,6 @@ def check_host(host: bytes, own: str) -> None:
         ip_address(name)
     except ValueError:
         raise Forbidden(
-            "Without a key the service must be asked by address or as localhost: keyhole keys "
-            "create makes a key, keyhole serve --insecure lets everybody in."
+            "Without a key the Host of a request must be an address or localhost: keyhole keys "
+            "create creates a key, keyhole serve --insecure serves everybody."
         ) from None

@@ -1,8 +1,8 @@
-"""Connections: uvicorn's, with the limits that it lacks, by names that it makes public.
+"""Connections: uvicorn's protocol with the limits it lacks, built on its public names.
 
-A request is fed to the parser by itself: what comes behind it waits as bytes, unread and unparsed,
-until it is answered. So whatever a client sends at once, one request of it costs memory. Many
-chunks, and requests that were sent ahead, take turns, and so hold up nobody who asks for one thing.
+The parser gets one request at a time; pipelined bytes wait unparsed until it is answered, so each
+connection holds at most one request in memory. Many small chunks and pipelined requests are parsed
+in turns of the event loop, so that they do not delay other clients.
 """
 
 import asyncio
@@ -31,23 +31,23 @@ except ImportError:  # pragma: no cover - Windows: descriptors have no such limi
 
 _MOST_FED = 4 * 1024
 _MOST_FED_OF_CHUNKS = 256
-"""Where they end is for the parser to find: it may begin that many bytes of what is behind them."""
+"""The parser finds the end of a chunk: it may read this many bytes beyond it."""
 _MOST_CHUNKS_AT_ONCE = 1024
 _MOST_CHUNKS_A_TURN = 8 * 1024
-"""Bytes of chunks that are parsed as they come, and in a turn: whatever they are, in half a ms."""
+"""Chunk bytes parsed on arrival, and per turn: at most half a millisecond of work."""
 _ALWAYS_HELD = 16 * 1024
-"""So much of a request has room however much others hold, or they could lock everybody out."""
+"""Bytes guaranteed to every request; otherwise large requests could lock everybody out."""
 _MOST_IDLE = 2_048
 _LINGERS = 1.0
 _PAUSE = 0.02
-"""How long a connection that has been given up drops what comes, and waits between two pieces."""
+"""Seconds that a closing connection drains input, and seconds between two reads."""
 _HEAD_END = b"\r\n\r\n"
 _LINE_END = b"\r\n"
 _LINE_ENDS = re.compile(rb"[\r\n]+")
 
 
 class Held:
-    """Bytes that all connections together hold for requests that are not answered yet."""
+    """The bytes of unanswered requests, over all connections."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -55,12 +55,12 @@ class Held:
 
 
 class Flow(FlowControl):
-    """Reads on whenever somebody asks for it, unless bytes that were read still wait."""
+    """Flow control that resumes reading only if no received bytes are left to parse."""
 
     is_full = False
 
     def resume_reading(self) -> None:
-        """Read on, if there is room."""
+        """Resume reading, if nothing is left to parse."""
         if not self.is_full:
             super().resume_reading()
 
@@ -68,41 +68,41 @@ class Flow(FlowControl):
 class Connection(HttpToolsProtocol):
     """One connection.
 
-    Its time limits are watched by one timer that looks now and then, as a timer for each request
-    and each pause would take as long as an answer does.
+    One periodic timer enforces all time limits: a timer per request would cost as much as the
+    request itself.
     """
 
     flow: Flow
     held: Held
     turns: Turns
     unanswered: dict["Connection", None]
-    """Those that ask or are idle, in the order in which they began to, or finished a head."""
+    """Receiving or idle connections, ordered by their last start of a request or end of a head."""
     most_connections: int
     request_seconds: float
     _waiting: bytes = b""
     _at = 0
-    """How much of what waits was fed to the parser."""
+    """Bytes of the buffer already fed to the parser."""
     _has_begun = False
     _is_in_body = False
     _is_asking = True
-    """Whether a request is coming in; the first one from the moment somebody is there."""
+    """Whether a request is arriving; the first one counts from the connection on."""
     _since = 0.0
-    """When it began to come in, or else when the last one was answered."""
+    """The start of the arriving request, or else the end of the last answer."""
     _n_request = 0
-    """Bytes of the request that is coming in or being answered."""
+    """Bytes of the request that is arriving or being answered."""
     _n_frame = 0
-    """Bytes of the head so far; from its end on, bytes that are not of the body."""
+    """Bytes of the head so far; after its end, bytes of chunk framing as well."""
     _n_body = 0
     _n_left: int | None = 0
-    """Bytes that the body lacks; None where only its chunks tell."""
+    """Missing bytes of the body; None for a chunked body."""
     _n_held = 0
     _n_unsent = inf
-    """What the other side had yet to read when this was last looked at, if it reads slowly."""
+    """Unsent bytes of the answer at the last check, if the client reads slowly."""
     _has_ended = False
     _is_given_up = False
     _watch: asyncio.TimerHandle | None = None
 
-    # ------------------------------------------------------------------- bytes come in
+    # ------------------------------------------------------------------- incoming bytes
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -125,9 +125,9 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Answer what has been asked before a client said that it asks no more.
+        """Answer the pending request after the client half-closes the connection.
 
-        A live stream has no end of its own: who asks no more has left it.
+        A live stream has no end: for it a half-close counts as a disconnect.
         """
         if self._is_given_up:
             return False
@@ -153,9 +153,9 @@ class Connection(HttpToolsProtocol):
         return self._is_given_up or self.transport.is_closing()
 
     def _feed(self, most_chunks: int) -> None:
-        """Have the parser read what waits, up to the end of a request that is to be answered.
+        """Feed the parser from the buffer, up to the end of one request.
 
-        It is left at some bytes of chunks, as the smallest cost most.
+        At most ``most_chunks`` bytes of chunks are parsed: small chunks are expensive.
         """
         data, at, end = self._waiting, self._at, len(self._waiting)
         view = memoryview(data)
@@ -178,13 +178,13 @@ class Connection(HttpToolsProtocol):
             self.flow.resume_reading()
 
     def _parse(self, piece: memoryview) -> None:
-        """Feed the parser, and refuse what is no HTTP, or too much."""
+        """Feed the parser; refuse malformed or oversized input."""
         self._n_frame += len(piece)
         self._n_request += len(piece)
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
-            return  # which was refused
+            return  # already refused
         except httptools.HttpParserError:
             self._refuse(connection_errors.NO_HTTP)
         if not self._is_in_body and self._n_frame > MAX_HEAD_BYTES:
@@ -195,9 +195,9 @@ class Connection(HttpToolsProtocol):
             self._refuse(connection_errors.TOO_MANY)
 
     def _let_wait(self) -> None:
-        """Read no more until what waits is parsed: in the next turn, or after an answer.
+        """Pause reading until the buffer is parsed: in the next turn, or after an answer.
 
-        What came before it could be answered is given up where there is no room for it.
+        A pipelined request is dropped if there is no room for it.
         """
         self.flow.is_full = True
         self.flow.pause_reading()
@@ -219,21 +219,21 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
 
     def _n_next(self, data: bytes, at: int) -> int:
-        """Return how many bytes the parser may be fed so that it reads no more than one request."""
+        """Return how many bytes to feed, so that the parser reads at most one request."""
         if self._is_in_body:
             return _MOST_FED_OF_CHUNKS if self._n_left is None else max(self._n_left, 1)
-        if not self._has_begun and data[at] in _LINE_END:  # which may come before a request
+        if not self._has_begun and data[at] in _LINE_END:  # line ends may precede a request
             found = _LINE_ENDS.match(data, at)
             return found.end() - at if found else 1
         begin = at
-        if self._n_frame:  # the end of a head may lie between what came before and this
+        if self._n_frame:  # the end of a head may span two reads
             if at < len(_HEAD_END) - 1:
                 return 1
             begin -= len(_HEAD_END) - 1
         end = data.find(_HEAD_END, begin, at + _MOST_FED)
         return end + len(_HEAD_END) - at if end >= 0 else _MOST_FED
 
-    # ------------------------------------------------------------------- the parser tells
+    # ------------------------------------------------------------------- parser callbacks
 
     def on_message_begin(self) -> None:
         self._has_begun = self._is_asking = True
@@ -241,7 +241,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._is_in_body or self._is_over():  # trailers are dropped
+        if self._is_in_body or self._is_over():  # ignore trailers
             return
         if len(self.headers) == MAX_FIELDS:
             self._refuse(connection_errors.HEAD_TOO_LARGE)
@@ -267,7 +267,7 @@ class Connection(HttpToolsProtocol):
         version = self.parser.get_http_version()
         if version not in ("1.1", "1.0"):
             return connection_errors.NO_HTTP
-        if self.parser.should_upgrade():  # a body would be read as another request
+        if self.parser.should_upgrade():  # the parser would take a body for another request
             return connection_errors.UPGRADE
         n_hosts = names.count(b"host")
         if n_hosts > 1 or names.count(b"authorization") > 1:
@@ -302,14 +302,14 @@ class Connection(HttpToolsProtocol):
             self.cycle.keep_alive = False
         super().on_message_complete()
 
-    # ------------------------------------------------------------------- a request is answered
+    # ------------------------------------------------------------------- responses
 
     def on_response_complete(self) -> None:
         self._since = self.loop.time()
         self._n_request = 0
         self._hold(len(self._waiting))
         super().on_response_complete()
-        if self._is_in_body and not self._is_answering():  # nobody wants the rest of it
+        if self._is_in_body and not self._is_answering():  # the rest of the body is not needed
             self._give_up()
         if self._is_over():
             return
@@ -321,7 +321,7 @@ class Connection(HttpToolsProtocol):
             self._end_if_all_is_answered()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Leave it to the timer that looks at everything."""
+        """Do nothing: the periodic timer enforces this limit."""
 
     def resume_writing(self) -> None:
         self._n_unsent = inf
@@ -330,21 +330,21 @@ class Connection(HttpToolsProtocol):
     # ------------------------------------------------------------------- limits
 
     def _queue(self) -> None:
-        """Stand behind all others that may be closed where there are too many connections."""
+        """Move to the end of the queue of connections that may be closed to make room."""
         self.unanswered.pop(self, None)
         self.unanswered[self] = None
 
     def _hold(self, n_bytes: int) -> bool:
-        """Hold so many bytes, and return whether there is room for them."""
+        """Reserve bytes, and return whether there is room for them."""
         held = self.held
         held.n_bytes += n_bytes - self._n_held
         self._n_held = n_bytes
         return n_bytes <= _ALWAYS_HELD or held.n_bytes <= held.most
 
     def _look(self) -> None:
-        """End a connection that takes too long to ask or to listen, or has not asked for long.
+        """Close a connection that sends or reads too slowly, or has been idle for too long.
 
-        It looks often enough to end a request before it has taken twice as long as it may.
+        It runs often enough to end a request within twice its time limit.
         """
         took, longest = self.loop.time() - self._since, self.request_seconds
         if self._is_over() or self._is_stalled():
@@ -362,14 +362,14 @@ class Connection(HttpToolsProtocol):
         self._watch = self.loop.call_later(longest if longest > 0.0 else 1.0, self._look)
 
     def _is_stalled(self) -> bool:
-        """Return whether nothing at all was read of an answer since this was last asked."""
+        """Return whether the client has read nothing since the last check."""
         before, self._n_unsent = self._n_unsent, inf
         if self.flow.write_paused:
             self._n_unsent = self.transport.get_write_buffer_size()
         return before <= self._n_unsent < inf
 
     def _refuse(self, answer: bytes) -> None:
-        """Say what is wrong, unless another answer is on its way or was given, and hang up."""
+        """Send an error, unless another answer has been started, and close the connection."""
         if self._is_over():
             return
         cycle = self.cycle
@@ -384,9 +384,10 @@ class Connection(HttpToolsProtocol):
         self._give_up()
 
     def _give_up(self) -> None:
-        """Say that no more answers come, and drop what still arrives for a moment.
+        """Half-close the connection, and drain input for a moment.
 
-        Whoever hangs up on unread bytes makes the other side lose the answer.
+        Closing a socket with unread input would reset the connection, and the client would lose the
+        answer.
         """
         self._is_given_up = True
         self._waiting = b""
@@ -400,14 +401,14 @@ class Connection(HttpToolsProtocol):
 
 
 def most_connections(settings: Settings) -> int:
-    """Return how many connections there may be: a quarter of all descriptors is for the rest."""
+    """Return the maximum number of connections: three quarters of the file descriptors."""
     most = settings.max_concurrency + settings.max_streams + _MOST_IDLE
     n_descriptors = -1 if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return most if n_descriptors < 0 else min(most, n_descriptors * 3 // 4)
 
 
 def connections(settings: Settings) -> type[Connection]:
-    """Return the connections of an application, as a class for uvicorn to make them of."""
+    """Return the protocol class for uvicorn, bound to the settings."""
     shared = {
         "held": Held(settings.max_pending_bytes),
         "turns": Turns(),

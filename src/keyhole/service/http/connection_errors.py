@@ -1,4 +1,4 @@
-"""What connections answer by themselves, where no application is asked."""
+"""Error responses that a connection sends itself, before the application is called."""
 
 from http import HTTPStatus
 
@@ -8,9 +8,9 @@ MAX_HEAD_BYTES = 64 * 1024
 MAX_FIELDS = 100
 MAX_FRAME_BYTES = 16 * 1024
 FRAME_SHARE = 8
-"""Sizes of chunks, extensions and trailers may take that many bytes, and so much of the body.
+"""The most bytes of chunk framing (sizes, extensions, trailers), and its share of the body.
 
-Clients send chunks of kilobytes, each framed by less than ten bytes.
+Usual clients send chunks of kilobytes, each framed by less than ten bytes.
 """
 
 
@@ -33,21 +33,23 @@ def _head_too_large(detail: str) -> bytes:
 
 
 NO_HTTP = _malformed("A request must be HTTP/1.1.")
-NO_HOST = _malformed("A request of HTTP/1.1 must have one field Host.")
-TWICE = _malformed("A request must have each of the fields Host and Authorization once.")
+NO_HOST = _malformed("A request must have exactly one Host header.")
+TWICE = _malformed("A request must not repeat the headers Host or Authorization.")
 CODING = _malformed(
     "A body must come with a Content-Length or, in HTTP/1.1, with Transfer-Encoding: chunked alone."
 )
-UPGRADE = _malformed("A request must not ask for another protocol.")
+UPGRADE = _malformed("A request must not ask for a protocol upgrade.")
 HEAD_TOO_LARGE = _head_too_large(
-    f"A head must have at most {MAX_HEAD_BYTES} bytes and {MAX_FIELDS} fields."
+    f"The request head must have at most {MAX_HEAD_BYTES} bytes and {MAX_FIELDS} headers."
 )
 FRAME_TOO_LARGE = _head_too_large(
-    f"What frames a body must have at most {MAX_FRAME_BYTES} bytes, and one for every "
-    f"{FRAME_SHARE} of the body."
+    f"Chunk framing must have at most {MAX_FRAME_BYTES} bytes, and at most one byte per "
+    f"{FRAME_SHARE} bytes of body."
 )
-TOO_SLOW = _refusal(408, "too-slow", "The request took too long", "It did not come whole in time.")
+TOO_SLOW = _refusal(
+    408, "too-slow", "The request took too long", "It did not arrive within the time limit."
+)
 TOO_MANY = _refusal(
-    503, "busy", "Too many requests at once", "All requests together are too large.",
+    503, "busy", "Too many concurrent requests", "All requests together are too large.",
     "retry-after: 1\r\n",
 )  # fmt: skip

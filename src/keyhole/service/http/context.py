@@ -1,4 +1,4 @@
-"""What all requests share: the desk once the log is read, keys, metrics, evaluations, sessions."""
+"""State shared by all requests: the desk, keys, metrics, evaluations and sessions."""
 
 import asyncio
 import hmac
@@ -24,7 +24,7 @@ _STOPPING = "The service is stopping."
 
 
 class Service:
-    """The desk and what stands around it; requests come before it is open and after it failed."""
+    """The shared state of the service; its desk may still be opening, or have failed."""
 
     openapi: bytes
 
@@ -44,8 +44,8 @@ class Service:
         self.metrics = Metrics(self._rankers)
         self.preparer = preparer or Preparer()
         self.failure: Exception | None = None
-        """Why the log could not be opened at all."""
-        self._why_not_ready = "The log is being read; come again in a moment."
+        """The error that kept the log from being opened."""
+        self._why_not_ready = "The log is being read; retry in a moment."
         self._open_desk = open_desk
         self._desk = desk
         self._sessions: Sessions | None = None
@@ -53,12 +53,12 @@ class Service:
 
     @property
     def is_ready(self) -> bool:
-        """Whether requests can be answered."""
+        """Whether the service can answer requests."""
         return self._desk is not None and self._desk.is_ready
 
     @property
     def why_not_ready(self) -> str:
-        """What keeps it from answering: mostly the log, or code that has to be compiled first."""
+        """The reason why it cannot answer: mostly replay of the log, or compilation."""
         if self._desk is not None and self._desk.trouble is not None:
             return self._desk.trouble
         is_starting = self.failure is None and not self.stopping.is_set()
@@ -66,14 +66,14 @@ class Service:
 
     @property
     def desk(self) -> Desk:
-        """The desk, or :class:`NotReady` while there is none."""
+        """The desk; raises :class:`NotReady` until it is open."""
         if self._desk is None:
             raise NotReady(self.why_not_ready)
         return self._desk
 
     @property
     def sessions(self) -> Sessions:
-        """The logins of the dashboard, signed with a secret of the log's own."""
+        """The sessions of the dashboard, signed with the secret of the log."""
         if self._sessions is None:
             secret = hmac.new(self.desk.store.secret(), b"sessions", "sha256").digest()
             self._sessions = Sessions(
@@ -83,11 +83,11 @@ class Service:
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
-        """Count a live stream while it is open, or raise where there are too many."""
+        """Count an open live stream; raise if there are too many."""
         if self.n_streams >= self.settings.max_streams:
             raise Busy(f"At most {self.settings.max_streams} streams may be open at once.")
         self.n_streams += 1
-        self.metrics.in_flight -= 1  # what never ends is not being answered now
+        self.metrics.in_flight -= 1  # streams do not count as requests in flight
         try:
             yield
         finally:
@@ -95,7 +95,7 @@ class Service:
             self.metrics.in_flight += 1
 
     async def start(self) -> None:
-        """Open the desk in a thread: that reads the log and compiles, while requests come in."""
+        """Open the desk in a thread, which replays the log and compiles code."""
         try:
             desk = self._desk
             if desk is None:
@@ -109,10 +109,10 @@ class Service:
             is_fault = not isinstance(error, KeyholeError)
             logger().error("The log cannot be used.", exc_info=error if is_fault else None)
             self.failure = error
-            self._why_not_ready = "The log cannot be used; the log of the service says why."
+            self._why_not_ready = "The event log cannot be opened; the service log says why."
 
     async def stop(self) -> None:
-        """End the streams, finish what was begun, and let go of the log."""
+        """End the streams, finish running work, and close the log."""
         self.stopping.set()
         self.evaluations.close()
         await self.preparer.stop()
@@ -123,13 +123,13 @@ class Service:
             await asyncio.to_thread(desk.store.close)
 
     def remove_key(self, prefix: str) -> bool:
-        """Remove a key, and return whether there was one; the last lock stays on a public door."""
+        """Remove a key, and return whether it existed; a public service keeps its last key."""
         with self._removing:
             keys, store = self._keys(), self.desk.store
             if self.settings.needs_key and [key.prefix for key in keys] == [prefix]:
                 raise LastKey(
-                    "The last key of a service that others can reach must stay, got its prefix: "
-                    "create another one first."
+                    "The last key of a service that other machines can reach must stay: "
+                    "create another key first."
                 )
             return store.remove_key(prefix)
 
@@ -137,7 +137,7 @@ class Service:
         return self.desk.store.keys()
 
     def _note_use(self, prefix: str, at: int) -> None:
-        """Write down, beside requests, that a key is used; where that fails, a minute later."""
+        """Store the last use of a key in a thread; a failed write is retried a minute later."""
         store = self.desk.store
 
         def write() -> None:

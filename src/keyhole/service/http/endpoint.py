@@ -1,4 +1,4 @@
-"""From a route to its handler: whoever may do what is asked for has it done."""
+"""Dispatches a request to the handler of its method, after authorisation."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Endpoint:
-    """A path of the table, with all that can be done there."""
+    """A path of the API, with the operations of its methods."""
 
     def __init__(self, service: "Service", operations: Mapping[str, Operation]) -> None:
         self._service = service
@@ -24,14 +24,14 @@ class Endpoint:
             self._operations["HEAD"] = operations["GET"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Do what is asked for, if it may be done."""
+        """Authorise the request and call its handler."""
         service, state = self._service, scope["state"]
         state["operation"] = "unknown"
         operation = self._operations.get(scope["method"])
         if operation is None:
             allowed = ", ".join(sorted(self._operations))
             raise WrongMethod(
-                f"This path has the methods {allowed}, got {scope['method'][:20]}.",
+                f"The method of this path must be one of {allowed}, got {scope['method'][:20]}.",
                 {"allow": allowed},
             )
         state["operation"] = operation.name

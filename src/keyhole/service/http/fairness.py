@@ -1,4 +1,4 @@
-"""What keeps the loop busy takes turns, so that whoever asks for little is answered at once."""
+"""A queue of CPU-heavy work for the event loop, so that small requests are not delayed."""
 
 import asyncio
 from collections import deque
@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 
 class Turns:
-    """Work that can wait: one piece of it in each turn of the loop, whoever sent it."""
+    """Runs one queued piece of work per turn of the event loop."""
 
     def __init__(self) -> None:
         self._queue: deque[Callable[[], None]] = deque()
 
     def take(self, loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
-        """Do some work when it is its turn."""
+        """Queue a piece of work."""
         if not self._queue:
             loop.call_soon(self._do_next, loop)
         self._queue.append(work)

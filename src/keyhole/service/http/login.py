@@ -1,4 +1,4 @@
-"""The pages around the dashboard: logging in, who sees which, forms that are ours."""
+"""Login to the dashboard, authorisation of its pages, and CSRF tokens of its forms."""
 
 import hmac
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ _NOT_KEPT = {"cache-control": "no-store"}
 
 
 class Pages:
-    """Everything that is not in the table of operations."""
+    """The paths outside the API: login, logout and the dashboard."""
 
     def __init__(self, service: "Service") -> None:
         self._service = service
@@ -46,7 +46,7 @@ class Pages:
         ]
 
     async def log_in(self, request: Request) -> Response:
-        """Show a form for a key, or take one."""
+        """Show the login form, or log in with a key."""
         self._check_ready()
         if request.method != "POST":
             where = _local(_fields(request.scope["query_string"]).get("next", ["/"])[0])
@@ -56,17 +56,17 @@ class Pages:
         where = _local(form.get("next", ["/"])[0])
         access = self._service.keyring.access(form.get("key", [""])[0].strip())
         if access is None or access.prefix is None:
-            return HTMLResponse(login_html(where, "This key is not known."), 401, _NOT_KEPT)
+            return HTMLResponse(login_html(where, "This key is invalid."), 401, _NOT_KEPT)
         return _redirect(where, self._service.sessions.cookie(access.prefix))
 
     async def log_out(self, request: Request) -> Response:
-        """Forget a login."""
+        """End the session."""
         self._check_ready()
         check_origin("POST", request.scope["state"]["fields"])
         return _redirect(LOGIN, self._service.sessions.end())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request to the dashboard: with what may be seen, and the token of its forms."""
+        """Pass a request to the dashboard with its access and the CSRF token of its forms."""
         service, path, state = self._service, scope["path"], scope["state"]
         if path.startswith("/v1/"):
             raise NoSuchPath(NO_PATH)
@@ -92,7 +92,7 @@ class Pages:
             raise NotReady(self._service.why_not_ready)
 
     async def _checked_form(self, request: Request, csrf: str) -> Receive:
-        """Return the body of a form once more, if it is one that this session was given."""
+        """Check the CSRF token of a form, and return its body for a second read."""
         fields = request.scope["state"]["fields"]
         check_origin(request.method, fields)
         most = self._service.settings.max_body_bytes
@@ -101,7 +101,7 @@ class Pages:
         if token is None:
             token = _fields(body).get("csrf", [""])[0].encode("utf-8", "replace")
         if not hmac.compare_digest(token, csrf.encode()):
-            raise Forbidden("A form must come with the token of its page: load the page again.")
+            raise Forbidden("A form must have the CSRF token of its page: reload the page.")
 
         async def receive() -> Message:
             return {"type": "http.request", "body": body, "more_body": False}
@@ -110,7 +110,7 @@ class Pages:
 
 
 def page_refused(request: Request, error: Exception) -> Response | None:
-    """Return what people are told of a page that they cannot see; None where no page was asked."""
+    """Return the error page of a refused request; None if it is not for a page."""
     scope = request.scope
     wants_page = b"text/html" in scope["state"]["fields"].get(b"accept", b"")
     if not wants_page or scope["state"]["operation"] != "page":
@@ -123,7 +123,7 @@ def page_refused(request: Request, error: Exception) -> Response | None:
 
 
 def _fields(text: bytes) -> dict[str, list[str]]:
-    """Return the fields of a form, or raise where they are more than any form has."""
+    """Return the fields of a form, or raise if it has too many."""
     try:
         return parse_qs(text.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
     except ValueError:
@@ -131,7 +131,7 @@ def _fields(text: bytes) -> dict[str, list[str]]:
 
 
 def _ranker_of(path: str, access: Access) -> str | None:
-    """Return the ranker that a page is about; a page's twin in JSON is about the same one."""
+    """Return the ranker of a page or of its JSON."""
     parts = path.split("/")
     if len(parts) < 3 or parts[1] != "rankers":
         return None
@@ -140,7 +140,7 @@ def _ranker_of(path: str, access: Access) -> str | None:
 
 
 def _local(where: str) -> str:
-    """Return a path of this site, whatever was asked for."""
+    """Return the path if it is on this site, else the root (no open redirects)."""
     is_local = where.startswith("/") and not where.startswith(("//", "/\\")) and where.isprintable()
     return where if is_local and where.isascii() else "/"
 

@@ -1,4 +1,4 @@
-"""What stands around all routes: not too many requests at once, each counted and logged."""
+"""Middleware of all routes: concurrency limit, metrics, access log and error responses."""
 
 import re
 import time
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from keyhole.service.http.context import Service
 
 NO_SLASH = "%00"
-"""What an escaped slash of a path is until its route is found: an id may hold one, a name none."""
+"""Stands for an escaped slash in a path during routing: ids may hold one, names may not."""
 _NOTHING = "%FF"
-"""What is no text, and so in no name."""
+"""Bytes that are not UTF-8, and so in no name."""
 _SLASH = re.compile("%2f", re.IGNORECASE)
 _GONE = 499
-"""What is counted where nobody waits for the answer any more."""
+"""The status that metrics record if the client has disconnected."""
 
 
 class Door:
-    """The way in and out of every request."""
+    """Wraps every request."""
 
     def __init__(self, app: ASGIApp, service: "Service") -> None:
         self._app = app
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, whatever goes wrong."""
+        """Answer a request; every exception becomes a problem response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -50,7 +50,7 @@ class Door:
         metrics.in_flight += 1
         try:
             if metrics.in_flight > most:
-                busy = Busy(f"At most {most} requests are answered at once.")
+                busy = Busy(f"At most {most} concurrent requests are answered.")
                 await response_to(busy, scope)(scope, receive, sender)
             else:
                 await self._app(scope, receive, sender)

@@ -1,4 +1,4 @@
-"""What goes wrong, as RFC 9457 problems: one table from exceptions to statuses."""
+"""Maps exceptions to RFC 9457 problems and HTTP statuses, in one table."""
 
 import re
 import secrets
@@ -21,12 +21,12 @@ encode = msgspec.json.Encoder().encode
 
 TYPE_PREFIX = "urn:keyhole:problem:"
 CONTENT_TYPE = "application/problem+json"
-NO_PATH = "There is no such path: /openapi.json has all there are."
+NO_PATH = "This path does not exist: /openapi.json lists all paths."
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class Refused(KeyholeError):
-    """A request that HTTP itself refuses; ``headers`` go with the answer."""
+    """A request refused at the HTTP level; ``headers`` are added to the response."""
 
     def __init__(self, detail: str, headers: Headers | None = None) -> None:
         super().__init__(detail)
@@ -34,11 +34,11 @@ class Refused(KeyholeError):
 
 
 class Malformed(Refused):
-    """A body or a parameter that cannot be read at all."""
+    """A body or parameter that cannot be parsed."""
 
 
 class BadBody(Refused):
-    """A body that can be read, but is not what its type says; ``errors`` says where."""
+    """A body that does not match its type; ``errors`` has the places."""
 
     def __init__(self, detail: str, errors: "list[FieldError]") -> None:
         super().__init__(detail)
@@ -46,64 +46,64 @@ class BadBody(Refused):
 
 
 class Unauthorized(Refused):
-    """No key, or none that is known."""
+    """No access key, or an invalid one."""
 
 
 class Forbidden(Refused):
-    """A known key that may not do this."""
+    """A valid key without the required permission."""
 
 
 class NoSuchPath(Refused):
-    """A path that leads nowhere."""
+    """A path that does not exist."""
 
 
 class WrongMethod(Refused):
-    """A method that a path does not have."""
+    """A method that the path does not support."""
 
 
 class NotAcceptable(Refused):
-    """A format that is not offered."""
+    """No offered format matches the Accept header."""
 
 
 class TooLarge(Refused):
-    """A body over the limit."""
+    """A body over the size limit."""
 
 
 class WrongContentType(Refused):
-    """A body in a form that is not read."""
+    """A body with an unsupported content type."""
 
 
 class Busy(Refused):
-    """More requests at once than are let in."""
+    """Too many concurrent requests."""
 
 
 class NotReady(Refused):
-    """The log is still being read, or cannot be."""
+    """The log is still being read, or cannot be opened."""
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """What is wrong with one part of a body, by its JSON pointer."""
+    """An error in one part of a body, with its JSON pointer."""
 
     pointer: str
     message: str
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An error, as RFC 9457 describes it; ``type`` is stable, ``detail`` is for people."""
+    """An RFC 9457 problem; ``type`` is stable, ``detail`` is for people."""
 
     type: str
     title: str
     status: int
     detail: str
     instance: str | None = None
-    """Names the request; the logs of the service use the same id."""
+    """The request id, which the service's logs use as well."""
     errors: list[FieldError] = []
     verdict: dict[str, Any] | None = None
-    """Where a measure cannot be learnt: why, the certificate, and what to use instead."""
+    """If a measure cannot be learnt: the reason, a certificate and alternatives."""
 
 
 class Row(NamedTuple):
-    """How exceptions of a kind are answered."""
+    """The status, type and title of an exception."""
 
     status: int
     slug: str
@@ -120,45 +120,45 @@ TABLE: dict[type[BaseException], Row] = {
     Unauthorized: Row(401, "unauthorized", "A key is needed", _BEARER),
     Forbidden: Row(403, "forbidden", "This key may not do that"),
     errors.NotAllowed: Row(403, "forbidden", "This key may not do that"),
-    NoSuchPath: Row(404, "not-found", "There is no such thing"),
-    errors.NotFound: Row(404, "not-found", "There is no such thing"),
-    WrongMethod: Row(405, "wrong-method", "This path has no such method"),
+    NoSuchPath: Row(404, "not-found", "Not found"),
+    errors.NotFound: Row(404, "not-found", "Not found"),
+    WrongMethod: Row(405, "wrong-method", "Method not allowed"),
     NotAcceptable: Row(406, "not-acceptable", "This format is not offered"),
-    errors.Conflict: Row(409, "conflict", "Something else was said before"),
+    errors.Conflict: Row(409, "conflict", "Conflict with an earlier request"),
     errors.LastKey: Row(409, "last-key", "The last key cannot be removed"),
-    errors.StaleVersion: Row(412, "stale-version", "It has changed since it was read"),
+    errors.StaleVersion: Row(412, "stale-version", "The ranker has changed since it was read"),
     TooLarge: Row(413, "too-large", "The body is too large", {"connection": "close"}),
-    WrongContentType: Row(415, "wrong-content-type", "This kind of body is not read"),
+    WrongContentType: Row(415, "wrong-content-type", "Unsupported content type"),
     BadBody: _INVALID,
     library.InvalidInput: _INVALID,
-    library.UnknownName: Row(422, "unknown-name", "There is nothing of that name"),
+    library.UnknownName: Row(422, "unknown-name", "Unknown name"),
     library.FeedbackTooSmall: Row(422, "feedback-too-small", "The feedback shows too little"),
-    library.NotObservable: Row(422, "not-observable", "The feedback does not show this"),
+    library.NotObservable: Row(422, "not-observable", "The measure is not observable"),
     library.LibraryMissing: Row(422, "library-missing", "A library is not installed"),
-    errors.NotLearnable: Row(422, "not-learnable", "This feedback cannot teach this measure"),
-    errors.KeyReused: Row(422, "key-reused", "The key came with another request before"),
-    Busy: Row(503, "busy", "Too many requests at once", _RETRY),
+    errors.NotLearnable: Row(422, "not-learnable", "The measure cannot be learnt"),
+    errors.KeyReused: Row(422, "key-reused", "The idempotency key was used for another request"),
+    Busy: Row(503, "busy", "Too many concurrent requests", _RETRY),
     NotReady: Row(503, "not-ready", "The service is not ready", _RETRY),
-    errors.Preparing: Row(503, "preparing", "The code of this ranker is being prepared", _RETRY),
+    errors.Preparing: Row(503, "preparing", "The code of this ranker is still compiling", _RETRY),
     errors.RankerDamaged: Row(503, "ranker-damaged", "The log of this ranker is damaged"),
     errors.StoreGone: Row(503, "store-gone", "The file of the log is gone", _RETRY),
     errors.StoreError: Row(503, "store-failed", "The log cannot be used", _RETRY),
-    errors.StoreFull: Row(507, "store-full", "There is no room for another event"),
+    errors.StoreFull: Row(507, "store-full", "The disk is full"),
 }
 _FAULT = Row(500, "fault", "A fault of Keyhole")
 
 
 def row_of(error: BaseException) -> Row:
-    """Return how an exception is answered; what no row knows is a fault of ours."""
+    """Return the row of an exception; an unknown one is an internal error."""
     return next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), _FAULT)
 
 
 def problem_of(error: BaseException, request_id: str | None = None) -> Problem:
-    """Return the problem that an exception is."""
+    """Return the problem of an exception."""
     row = row_of(error)
     detail = str(error)
-    if row is _FAULT:  # what it says is for those who run the service, not for those who ask
-        detail = "This is a fault of Keyhole, not of what was given; its log says more."
+    if row is _FAULT:  # its message is for operators, not for callers
+        detail = "This is a bug in Keyhole, not in the request; the service log has the details."
     return Problem(
         type=TYPE_PREFIX + row.slug,
         title=row.title,
@@ -171,7 +171,7 @@ def problem_of(error: BaseException, request_id: str | None = None) -> Problem:
 
 
 def request_id(scope: Scope) -> str:
-    """Return the name of a request in logs and problems: the caller's, or one of our own."""
+    """Return the request id: the caller's, or a new one."""
     state = scope["state"]
     if "request_id" not in state:
         given = state["fields"].get(b"x-request-id", b"")
@@ -182,7 +182,7 @@ def request_id(scope: Scope) -> str:
 
 
 def response_to(error: BaseException, scope: Scope) -> Response:
-    """Return the response to a request that ended with an exception."""
+    """Return the problem response of an exception."""
     problem = problem_of(error, request_id(scope))
     given = error.headers if isinstance(error, Refused) else {}
     headers = {**row_of(error).headers, **given}
@@ -190,9 +190,9 @@ def response_to(error: BaseException, scope: Scope) -> Response:
 
 
 def of_starlette(error: HTTPException) -> Refused:
-    """Return what Starlette refuses in our own words."""
+    """Translate an exception of Starlette."""
     if error.status_code == 405:
-        return WrongMethod("This page has no such method.", error.headers)
+        return WrongMethod("This page does not support this method.", error.headers)
     return NoSuchPath(NO_PATH)
 
 
@@ -201,21 +201,21 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
 
 
 def refused_body(error: Exception) -> Refused:
-    """Return what is wrong with a body that msgspec refuses, in words and by JSON pointer."""
+    """Translate an error of msgspec into a message with JSON pointers."""
     if isinstance(error, msgspec.ValidationError):
         message, pointer = split_message(str(error))
         where = f" at {pointer}" if pointer else ""
-        detail = f"The body must be as /openapi.json says: {message}{where}."
+        detail = f"The body must match its schema in /openapi.json: {message}{where}."
         return BadBody(detail, [FieldError(pointer, message)])
     if isinstance(error, msgspec.DecodeError):
         return Malformed(f"The body must be JSON: {_lowered(str(error))}.")
     if isinstance(error, RecursionError):
-        return Malformed("The body must be JSON that is not nested this deep.")
-    return Malformed("The body must be JSON in UTF-8, got bytes that are none.")
+        return Malformed("The body must be JSON with less nesting.")
+    return Malformed("The body must be JSON in UTF-8, got invalid UTF-8.")
 
 
 def split_message(text: str) -> tuple[str, str]:
-    """Return what msgspec says of a value, and the JSON pointer to it.
+    """Split an error message of msgspec into its text and the JSON pointer of the value.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def split_message(text: str) -> tuple[str, str]:
         return _lowered(text), ""
     steps: list[str] = []
     for name, index in _STEP.findall(match["path"]):
-        if not (name or index):  # the value of a mapping: msgspec does not say under which key
+        if not (name or index):  # a value of a mapping: msgspec does not report its key
             break
         steps.append(name or index)
     return _lowered(match["message"]), "".join(
@@ -238,6 +238,6 @@ def split_message(text: str) -> tuple[str, str]:
 
 
 def _lowered(text: str) -> str:
-    """Return a message as it stands within a sentence."""
+    """Return a message with a small first letter, for use inside a sentence."""
     text = text.rstrip(".")
     return text if text.startswith("JSON") else text[:1].lower() + text[1:]

@@ -1,4 +1,4 @@
-"""What handlers read of a request: its body within limits, its parameters checked."""
+"""Reads and validates the body and the query parameters of a request."""
 
 import re
 from typing import TypeVar
@@ -18,7 +18,7 @@ _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def query_of(request: Request, *names: str) -> dict[str, str]:
-    """Return the parameters after the question mark, of which each may be given once."""
+    """Return the query parameters; each may be given once."""
     text = request.scope["query_string"]
     try:
         pairs = parse_qsl(
@@ -28,8 +28,8 @@ def query_of(request: Request, *names: str) -> dict[str, str]:
             errors="strict",
             max_num_fields=32,
         )
-    except ValueError:  # which UnicodeDecodeError is
-        raise Malformed("The query of a URL must be pairs NAME=VALUE in UTF-8.") from None
+    except ValueError:  # includes UnicodeDecodeError
+        raise Malformed("The query string must be NAME=VALUE pairs in UTF-8.") from None
     found: dict[str, str] = {}
     for name, value in pairs:
         check_choice(name, "A parameter of this path", names or ("none",))
@@ -40,7 +40,7 @@ def query_of(request: Request, *names: str) -> dict[str, str]:
 
 
 def number(text: str | None, name: str, *, default: int, least: int, most: int) -> int:
-    """Return a whole number of the query."""
+    """Return an integer query parameter."""
     if text is None:
         return default
     if not (text.isascii() and text.isdigit() and len(text) <= 19 and least <= int(text) <= most):
@@ -54,14 +54,14 @@ def number(text: str | None, name: str, *, default: int, least: int, most: int) 
 async def json_of(
     request: Request, most: int, decoder: "msgspec.json.Decoder[T]", empty: bytes = b""
 ) -> T:
-    """Return the body, checked against its type; ``empty`` stands for a body without bytes."""
+    """Return the validated JSON body; ``empty`` stands for an empty body."""
     return decode(decoder, await body_of(request, most, JSON_TYPES) or empty)
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
-    """Return JSON as its type has it, or raise; where a name comes twice, the last one counts."""
+    """Decode and validate JSON; of duplicate keys the last one counts."""
     if b"\\u0000" in body and _NUL.search(body):
-        raise InvalidInput("Strings must not hold the character NUL, got \\u0000 in the body.")
+        raise InvalidInput("Strings must not contain NUL characters, got \\u0000 in the body.")
     try:
         return decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -69,7 +69,7 @@ def decode(decoder: "msgspec.json.Decoder[T]", body: bytes) -> T:
 
 
 async def body_of(request: Request, most: int, types: tuple[bytes, ...]) -> bytes:
-    """Return the body, or raise before it is read if it is too large or of another kind."""
+    """Return the body; raise before reading it if its size or content type is not allowed."""
     fields: Fields = request.scope["state"]["fields"]
     length = fields.get(b"content-length", b"").strip()
     if length not in (b"", b"0"):
@@ -97,11 +97,11 @@ def _too_large(most: int) -> TooLarge:
 
 
 def _check_type(fields: Fields, types: tuple[bytes, ...]) -> None:
-    """Raise unless a body is of a kind that is read, and not compressed."""
+    """Raise unless the content type is supported and the body is not compressed."""
     encoding = fields.get(b"content-encoding", b"identity").lower()
     if encoding != b"identity":
         got = shown(encoding.decode("latin-1"))
-        raise WrongContentType(f"A body must come without Content-Encoding, got {got}.")
+        raise WrongContentType(f"A body must not have a Content-Encoding, got {got}.")
     given = fields.get(b"content-type", b"")
     if given in types:
         return

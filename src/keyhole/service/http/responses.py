@@ -1,4 +1,4 @@
-"""Answers on their way out, with the headers that all have."""
+"""Adds the security headers to every response."""
 
 from starlette.types import Message, Scope, Send
 
@@ -18,7 +18,7 @@ _PAGES = (
 
 
 class Sender:
-    """Sends an answer with the headers that keep it safe, and remembers its status."""
+    """Sends a response with security headers, and records its status."""
 
     __slots__ = ("_is_over", "_scope", "_send", "status")
 
@@ -29,11 +29,11 @@ class Sender:
         self.status = 0
 
     async def __call__(self, message: Message) -> None:
-        """Send a message, unless the answer has ended: that to HEAD ends with its head."""
+        """Send a message; after the head of a response to HEAD, send nothing."""
         if message["type"] == "http.response.start":
             self._begin(message)
             await self._send(message)
-            if self._scope["method"] == "HEAD":  # what has no end must not go on unseen
+            if self._scope["method"] == "HEAD":  # end endless streams as well
                 self._is_over = True
                 await self._send({"type": "http.response.body", "body": b""})
         elif not self._is_over:

@@ -1,4 +1,4 @@
-"""The server under the application: uvicorn, with limits that it lacks and an orderly end."""
+"""The uvicorn server, with connection limits and a graceful shutdown."""
 
 import signal
 import socket
@@ -16,7 +16,7 @@ from keyhole.service.settings import Settings
 
 
 class Server(uvicorn.Server):
-    """A server that ends live streams as it is told to stop; they would never end by themselves."""
+    """A server that ends live streams at shutdown; they would never end by themselves."""
 
     def __init__(self, application: Application, settings: Settings) -> None:
         self._application = application
@@ -38,7 +38,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Let signals end the service in an orderly way, and be the end of the matter."""
+        """Handle signals with a graceful shutdown, and do not raise them again."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -50,24 +50,24 @@ class Server(uvicorn.Server):
                 signal.signal(each, handler)
 
     async def on_tick(self, counter: int) -> bool:
-        """Stop where the log cannot be opened: waiting would not help."""
+        """Stop if the log cannot be opened: waiting would not help."""
         return await super().on_tick(counter) or self._application.service.failure is not None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop accepting, end the streams, finish requests, close the log."""
+        """Stop accepting connections, end streams, finish requests and close the log."""
         self._application.service.stopping.set()
         await super().shutdown(sockets)
 
 
 def bound_socket(settings: Settings) -> socket.socket:
-    """Return a socket that listens at the address of the settings, or raise in one sentence."""
+    """Return a socket bound to the address of the settings, or raise."""
     where = f"{settings.host}, port {settings.port}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except (OSError, UnicodeError):
-        raise InvalidInput(f"The address to listen at must exist, got {where}.") from None
+        raise InvalidInput(f"The address to listen on must exist, got {where}.") from None
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -76,13 +76,13 @@ def bound_socket(settings: Settings) -> socket.socket:
     except (OSError, OverflowError) as error:
         listening.close()
         why = getattr(error, "strerror", None) or str(error)
-        raise InvalidInput(f"The address to listen at must be free, got {where}: {why}.") from None
+        raise InvalidInput(f"The address to listen on must be free, got {where}: {why}.") from None
     listening.setblocking(False)
     return listening
 
 
 def address_of(listening: socket.socket) -> str:
-    """Return the address that a socket listens at, for a browser."""
+    """Return the URL of a socket's address, for a browser."""
     host, port = listening.getsockname()[:2]
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
     return f"http://{shown}:{port}"

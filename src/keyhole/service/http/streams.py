@@ -1,4 +1,4 @@
-"""Live streams: only so many at once, and none that goes on once the service is told to stop."""
+"""Live streams: limited in number, and ended at shutdown."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,14 +20,14 @@ class LiveStream(StreamingResponse):
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until whoever listens has left."""
+        """Send events until the client disconnects."""
         await stream_by(super().__call__, self._service, scope, receive, send)
 
 
 async def stream_by(
     app: ASGIApp, service: "Service", scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Have a stream sent, if there is room for one more; it ends when the service stops."""
+    """Send a stream, unless there are too many; it ends when the service stops."""
 
     async def receive_or_stop() -> Message:
         message = asyncio.ensure_future(receive())

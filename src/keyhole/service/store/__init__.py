@@ -10,13 +10,13 @@ from keyhole.service.store.base import Store
 
 
 class StoreRow(NamedTuple):
-    """A kind of store: what its addresses begin with, and its class, imported when it is opened."""
+    """A kind of store: its class, imported when a store is opened."""
 
     scheme: str
     where: str
 
     def open(self, address: str, *, read_only: bool = False, create: bool = False) -> Store:
-        """Return the log at an address, less its scheme."""
+        """Return the log at an address, given without its scheme."""
         try:
             kind: Callable[..., Store] = named(self.where)
         except ModuleNotFoundError as error:
@@ -34,11 +34,11 @@ STORES: dict[str, StoreRow] = {
 
 
 def open_store(address: Path | str, *, read_only: bool = False, create: bool = False) -> Store:
-    """Return the log at an address: a file, or a scheme of ``STORES``, a colon and the rest.
+    """Return the log at an address: a file name, or a scheme of ``STORES``, a colon and the rest.
 
-    A log that is not there yet is made, but not where there was one before, unless ``create`` says
-    so. With ``read_only`` it must be there: it is then read beside
-    the process that writes it, and of all that a store keeps only access keys can change.
+    A missing log is created; if there was a log at this address before, only with ``create``. With
+    ``read_only`` the log must exist: it can be read while another process writes it, and only
+    access keys can be changed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Copies of a log in a file of SQLite, taken while a service writes to it, and put back."""
+"""Backup and restore of a log in SQLite, also while a service writes to it."""
 
 import os
 import tempfile
@@ -13,17 +13,17 @@ from keyhole.base.files import shortened
 from keyhole.service.store.sqlite_file import MIGRATIONS, connect, sentences, version_of
 
 _STEP = 1_000
-"""Pages that are copied between two looks for an interrupt."""
+"""Pages copied between two checks for an interrupt."""
 
 
 def copy_log(source: Path, target: Path, check: Callable[[Path], object]) -> None:
-    """Copy a log as it is at one moment to a file that is not there yet.
+    """Copy a consistent state of a log to a new file.
 
-    The copy is a single file that only its owner may read. It is ``check``-ed before it gets its
-    name, and outlasts a crash of the machine once this has returned.
+    The copy is a single file that only its owner may read. ``check`` verifies it before it is
+    renamed to ``target``; it is synced to disk when this function returns.
     """
     source, target = Path(os.path.realpath(source)), Path(os.path.realpath(target))
-    for end in ("", "-wal", "-journal"):  # a journal would be taken for that of the copy
+    for end in ("", "-wal", "-journal"):  # SQLite would apply a stray journal to the copy
         if target.with_name(target.name + end).exists():
             raise InvalidInput(f"{shortened(target)}{end} must not exist: nothing is overwritten.")
     try:
@@ -32,7 +32,7 @@ def copy_log(source: Path, target: Path, check: Callable[[Path], object]) -> Non
         try:
             _copy_pages(source, Path(name))
             check(Path(name))
-            os.link(name, target)  # which replaces no file, unlike a change of the name
+            os.link(name, target)  # unlike rename, link never replaces a file
         finally:
             os.unlink(name)
         _sync_folder(target.parent)
@@ -42,21 +42,21 @@ def copy_log(source: Path, target: Path, check: Callable[[Path], object]) -> Non
 
 
 def _copy_pages(source: Path, target: Path) -> None:
-    """Copy a database and sync the copy; what goes wrong with the copy is an error of SQLite."""
+    """Copy a database and sync the copy."""
     with closing(connect(source, read_only=True)) as old, closing(connect(target)) as new:
         version_of(old, source, len(MIGRATIONS))
         with sentences(source):
-            # As long as a transaction reads, it sees the log of one moment, whatever is appended.
+            # A read transaction sees one consistent state, whatever is appended meanwhile.
             old.execute("BEGIN")
             old.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         with new.backup("main", old, "main") as backup:
             while not backup.done:
                 backup.step(_STEP)
-        new.pragma("journal_mode", "DELETE")  # one file, which can be read anywhere
+        new.pragma("journal_mode", "DELETE")  # a single file without a write-ahead log
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let the name of a new file outlast a crash."""
+    """Sync a folder, so that the name of a new file survives a crash."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

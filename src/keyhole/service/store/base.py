@@ -1,4 +1,4 @@
-"""What every store of the log must do; ``tests/service/test_stores.py`` holds each row to it."""
+"""The contract of a store; ``tests/service/test_stores.py`` checks every row against it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -11,35 +11,34 @@ from keyhole.service.events import Event, Key, Kind, Snapshot
 class Store(ABC):
     """An append-only log of events, with snapshots and access keys beside it.
 
-    One process writes: whoever opens a store for writing holds it until it is closed. Any thread
-    may read at any time and sees what was committed. A store never interprets the body of an event.
+    One process writes: opening a store for writing locks it until it is closed. Any thread may read
+    at any time and sees committed events. A store never interprets the body of an event.
     """
 
     is_durable: ClassVar[bool] = True
-    """Whether it outlives the process."""
+    """Whether the log survives the process."""
 
     @abstractmethod
     def append(self, events: Sequence[Event]) -> None:
-        """Write events, all or none of them; they are on the disk when this returns.
+        """Append events atomically; they are durable when this returns.
 
-        Each must follow the last event of its ranker: the next ``seq``, and a ``link`` made of the
-        link before it; one whose link is empty is given it. One that does not follow raises
-        :class:`Conflict` (another writer got there first), and so does a key or an idempotency key
-        that is there already. :class:`StoreFull` says that nothing was kept and that appending may
-        be tried again; :class:`StoreFailed`, that
-        what is on the disk is not known until the store is opened anew.
+        Each must follow the last event of its ranker: the next ``seq``, and a ``link`` that chains
+        to the link before it; an empty link is filled in. :class:`Conflict` is raised if one does
+        not follow (another writer was first) or if its key or idempotency key exists.
+        :class:`StoreFull`: nothing was written and the append may be retried.
+        :class:`StoreFailed`: the state of the disk is unknown until the store is reopened.
         """
 
     def stage(self, events: Sequence[Event]) -> Callable[[], None]:
-        """Begin to append events, and return what ends it: called in any thread, it syncs.
+        """Write events, and return a function that commits and syncs them, in any thread.
 
-        It must be called before anything else is written. Both raise what :meth:`append` does.
+        It must be called before the next write. Both raise the errors of :meth:`append`.
         """
         return lambda: self.append(events)
 
     @abstractmethod
     def rankers(self) -> list[str]:
-        """Return the names of all rankers with an event, sorted."""
+        """Return the sorted names of all rankers with an event."""
 
     @abstractmethod
     def last(self, ranker: str) -> Event | None:
@@ -51,11 +50,11 @@ class Store(ABC):
 
     @abstractmethod
     def event(self, ranker: str, seq: int) -> Event | None:
-        """Return one event by its number."""
+        """Return an event by its seq."""
 
     @abstractmethod
     def find(self, ranker: str, key: str, kind: Kind) -> Event | None:
-        """Return the event of a kind that is about an impression."""
+        """Return the event of a kind on an impression."""
 
     @abstractmethod
     def find_idem(self, ranker: str, idem: str) -> Event | None:
@@ -63,16 +62,16 @@ class Store(ABC):
 
     @abstractmethod
     def put_snapshot(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot and the one before it, and forget older ones."""
+        """Store a snapshot; keep the previous one and delete older ones."""
 
     def put_snapshots(self, snapshots: Sequence[Snapshot]) -> None:
-        """Keep many snapshots, at once where that is quicker."""
+        """Store many snapshots, in one transaction if that is faster."""
         for snapshot in snapshots:
             self.put_snapshot(snapshot)
 
     @abstractmethod
     def drop_snapshot(self, ranker: str, seq: int) -> None:
-        """Forget a snapshot."""
+        """Delete a snapshot."""
 
     @abstractmethod
     def snapshots(self, ranker: str) -> list[Snapshot]:
@@ -80,39 +79,39 @@ class Store(ABC):
 
     @abstractmethod
     def secret(self) -> bytes:
-        """Return the 32 random bytes of this log, which ids that cannot be guessed are made of."""
+        """Return the 32 random bytes of this log that make event ids unguessable."""
 
     @abstractmethod
     def keys(self) -> list[Key]:
-        """Return all access keys, those added by other processes included."""
+        """Return all access keys, including those added by other processes."""
 
     @abstractmethod
     def add_key(self, key: Key) -> None:
-        """Keep an access key."""
+        """Add an access key."""
 
     @abstractmethod
     def note_key_use(self, prefix: str, at: int) -> None:
-        """Remember when an access key was used last, if there is one."""
+        """Store the time of the last use of an access key, if it exists."""
 
     @abstractmethod
     def remove_key(self, prefix: str) -> bool:
-        """Forget an access key; return whether there was one."""
+        """Remove an access key; return whether it existed."""
 
     def damage(self) -> Iterator[str]:
-        """Yield what is wrong with where the log is kept, in words of that place."""
+        """Yield integrity errors of the underlying storage, in its own words."""
         yield from ()
 
     def gone(self) -> str | None:
-        """Return what became of the place where the log is kept, if it is no longer there."""
+        """Return a sentence if the log is no longer at its place, for instance moved; else None."""
         return None
 
     @abstractmethod
     def probe(self) -> None:
-        """Write something that changes nothing, or raise what :meth:`append` does."""
+        """Test whether the log can be written; raise the errors of :meth:`append`."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the log."""
+        """Close the log and release its lock."""
 
     def __enter__(self) -> Self:
         return self

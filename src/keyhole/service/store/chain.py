@@ -1,4 +1,4 @@
-"""How the events of a ranker follow from each other; every store holds what it is given to it."""
+"""The hash chain of a ranker's events, which every store enforces on append."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from keyhole.service.store.base import Store
 
 
 class Tip(NamedTuple):
-    """What the next event of a ranker must follow."""
+    """The seq and the link that the next event of a ranker must follow."""
 
     seq: int = 0
     link: bytes = FIRST_LINK
 
 
 def tip_of(event: Event | None) -> Tip:
-    """Return what the event after this one must follow; None stands for no event so far."""
+    """Return the tip after an event; None: before the first event."""
     return Tip() if event is None else Tip(event.seq, event.link)
 
 
@@ -25,17 +25,16 @@ def _what_is_wrong(tip: Tip | Event, event: Event) -> str | None:
         return f"must have seq {tip.seq + 1}, got {event.seq}"
     if not event.link:
         linked(tip.link, event)
-    # A damaged row may have any type; those of the other columns are part of the text that is
-    # hashed.
+    # A damaged column may hold any type; the hashed text shows the types of the others.
     elif type(event.body) is not bytes or event.link != link_of(tip.link, event):
-        return f"must be linked to all before it, which event {event.seq} is not"
+        return f"must link to the hash of the event before it; event {event.seq} does not"
     return None
 
 
 def follow(events: Iterable[Event], tip_before: Callable[[str], Tip]) -> dict[str, Tip]:
     """Return the tips of rankers after these events, or raise :class:`Conflict`.
 
-    New ones, which have no link yet, get theirs here: a log is hashed once on its way to the disk.
+    New events get their links here, so that each event is hashed only once.
     """
     last: dict[str, Event] = {}
     for event in events:
@@ -49,10 +48,10 @@ def follow(events: Iterable[Event], tip_before: Callable[[str], Tip]) -> dict[st
 
 
 def checked(events: Iterable[Event], tip: Tip | None = None) -> Iterator[Event]:
-    """Yield the events of one ranker after a tip or from the first on, or raise where one fails."""
+    """Yield the verified events of a ranker after a tip, by default from the first; or raise."""
     tip = tip or Tip()
     for event in events:
-        wrong = _what_is_wrong(tip, event) if event.link else "must be linked to all before it"
+        wrong = _what_is_wrong(tip, event) if event.link else "must have a hash link"
         if wrong:
             raise StoreDamaged(f"The event after {tip.seq} of ranker {event.ranker!r} {wrong}.")
         tip = Tip(event.seq, event.link)
@@ -60,13 +59,13 @@ def checked(events: Iterable[Event], tip: Tip | None = None) -> Iterator[Event]:
 
 
 def event_at(store: Store, ranker: str, seq: int) -> Event | None:
-    """Return an event of a log, or raise where it does not follow the one before it."""
+    """Return an event, verified against its predecessor, or raise."""
     event = store.event(ranker, seq)
     return None if event is None else as_written(store, event)
 
 
 def as_written(store: Store, event: Event) -> Event:
-    """Return an event that a log was asked for, or raise where it is not the one written."""
+    """Return an event that was looked up, verified, or raise."""
     seq = event.seq if type(event.seq) is int else 0
     before = store.event(event.ranker, seq - 1) if seq > 1 else None
     return next(checked([event], tip_of(before)))

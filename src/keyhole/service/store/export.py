@@ -1,4 +1,4 @@
-"""What a log says, for other programs: events as records, impressions as a flat table."""
+"""Exports of a log: events as records, impressions as a flat table."""
 
 import base64
 from collections.abc import Callable, Iterable, Iterator
@@ -15,11 +15,11 @@ from keyhole.service.events import Answered, Config, Event, OutcomeOf, Ranked, b
 from keyhole.service.store.base import Store
 
 NamesOf = Callable[[Ranked], tuple[str, ...]]
-"""What the items of a list are called, by index."""
+"""Maps a list to the names of its items by index."""
 
 _encoder = msgspec.json.Encoder()
 _ROWS = 50_000
-"""Rows of a table that are gathered before they become columns."""
+"""Rows per chunk of a table."""
 
 
 def time_text(at: int) -> str:
@@ -37,10 +37,10 @@ def time_text(at: int) -> str:
 def event_record(
     event: Event, names_of: NamesOf | None = None, outcome: OutcomeOf | None = None
 ) -> dict[str, Any]:
-    """Return an event as plain data, the fields of its body among its own.
+    """Return an event as plain data, merged with the fields of its body.
 
-    Rankings hold the names of items, or where ``names_of`` is not given, their indices. Feedback
-    says what became of it, as ``outcome`` does; without that it is not known.
+    Rankings hold item names, or indices without ``names_of``. Feedback holds its outcome according
+    to ``outcome``, or unknown without it.
     """
     body = body_of(event)
     record: dict[str, Any] = {
@@ -66,7 +66,7 @@ def _became(answered: Answered, seq: int, outcome: OutcomeOf | None) -> str:
 
 
 def _of_ranked(body: Ranked, names_of: NamesOf | None) -> dict[str, Any]:
-    """Return what a record of a list says otherwise than the body, of which None says nothing."""
+    """Return the fields of a rank record that differ from its body; None removes one."""
     names = range(len(body.ranking)) if names_of is None else names_of(body)
     named = [names[item] for item in body.ranking]
     n_shown = len(named) - body.n_excluded
@@ -92,7 +92,7 @@ def _text(value: Any) -> Any:
 
 
 def names_in(store: Store, ranker: str) -> NamesOf:
-    """Return what tells the names of the items of a ranker's lists, from its log."""
+    """Return a function from lists to the names of their items, read from the log."""
     catalogues: dict[int | None, tuple[str, ...]] = {}
 
     def names_of(ranked: Ranked) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ def event_records(
     limit: int | None = None,
     outcome: OutcomeOf | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the events of a ranker as plain data, in order."""
+    """Yield the events of a ranker as records, in order."""
     names_of = names_in(store, ranker)
     for event in store.events(ranker, after=after, limit=limit):
         yield event_record(event, names_of, outcome)
@@ -133,9 +133,9 @@ def impressions(
     limit: int | None = None,
     outcome: OutcomeOf | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield a row for each item that feedback was asked of: the first k of every list shown.
+    """Yield a row for each of the first k items of every list shown.
 
-    ``after`` and ``limit`` are about events, as in :func:`event_records`; feedback is joined to its
+    ``after`` and ``limit`` count events, as in :func:`event_records`; feedback is joined to its
     list wherever it is in the log.
     """
     names_of = names_in(store, ranker)
@@ -148,14 +148,14 @@ def impressions(
 def _rows(
     event: Event, said: Event | None, names_of: NamesOf, outcome: OutcomeOf | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a list and of what was said of it."""
+    """Yield the rows of a list joined with its feedback."""
     ranked: Ranked = body_of(event)
     answered: Answered | None = None if said is None else body_of(said)
     became = None
     if said is not None and answered is not None:
         became = _became(answered, said.seq, outcome)
     names, contexts = names_of(ranked), _contexts(ranked)
-    chances = ranked.chances or ()  # of some of the first k alone, where those are of two cells
+    chances = ranked.chances or ()  # may cover only some of the first k
     k = min(ranked.k, len(ranked.ranking) - ranked.n_excluded)
     for position, item in enumerate(ranked.ranking[:k]):
         told = answered is not None and answered.status != "not_shown"
@@ -182,7 +182,7 @@ def _rows(
 
 
 def _contexts(ranked: Ranked) -> np.ndarray[Any, Any] | None:
-    """Return the features of a list's items, a row each, where it came with any."""
+    """Return the features of a list's items, one row each; None without features."""
     if not ranked.features:
         return None
     numbers = np.frombuffer(ranked.features, f"<{ranked.dtype}").astype(np.float64)
@@ -190,7 +190,7 @@ def _contexts(ranked: Ranked) -> np.ndarray[Any, Any] | None:
 
 
 def write_ndjson(records: Iterable[dict[str, Any]], target: IO[bytes]) -> int:
-    """Write records as lines of JSON, and return how many there were."""
+    """Write records as NDJSON and return their number."""
     n_records = 0
     for record in records:
         target.write(_encoder.encode(record) + b"\n")
@@ -199,9 +199,9 @@ def write_ndjson(records: Iterable[dict[str, Any]], target: IO[bytes]) -> int:
 
 
 def write_parquet(rows: Iterable[dict[str, Any]], target: IO[bytes]) -> int:
-    """Write :func:`impressions` as Parquet, and return how many rows there were.
+    """Write :func:`impressions` as Parquet and return their number.
 
-    Columns that the Open Bandit Pipeline knows bear its names: ``action``, ``position``,
+    Columns use the names of the Open Bandit Pipeline where it has one: ``action``, ``position``,
     ``pscore``, ``reward`` and ``context``.
     """
     pl = _polars()

@@ -1,4 +1,4 @@
-"""Who may write a log in a file: one process at a time, and only where there is to be a log."""
+"""The write lock of a log file: one writing process, and no accidental new log."""
 
 import fcntl
 import os
@@ -11,15 +11,15 @@ from keyhole.service.errors import StoreError, StoreGone, StoreInUse
 _MARK = b"There is a log beside this file, which is the lock of whoever writes to it.\n"
 _Inode = tuple[int, int]
 _held: set[_Inode] = set()
-"""Files that this process holds: to open and close one of them would undo the locks of SQLite."""
+"""Files locked by this process: closing another handle to one would drop SQLite's POSIX locks."""
 
 
 class Holding:
-    """Holds a log for writing until it is closed or the process ends.
+    """Locks a log for writing until it is closed or the process ends.
 
-    Two files are locked: one beside the log, which has its name, and the log itself, which may have
-    others, by hard links. The one beside it stays, and says from the first opening on that there is
-    a log: one that is missing then is never made anew, unless ``create`` says so.
+    It locks two files: the log, which may have other names through hard links, and a lock file
+    beside it. The lock file stays: it proves that the log existed, so that a missing log is
+    recreated only with ``create``.
     """
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
@@ -37,7 +37,7 @@ class Holding:
             raise
 
     def _check_expected(self, create: bool) -> None:
-        """Raise where a log is to be made in the place of one that is missing."""
+        """Raise if a new log would replace a missing one."""
         path, name = self._path, shortened(self._path)
         if os.path.exists(path) and os.path.getsize(path) > 0:
             return
@@ -48,18 +48,18 @@ class Holding:
             )
         if os.fstat(self._beside).st_size > 0 and not create:
             raise StoreGone(
-                f"{name} must be there and hold a log, as it did before ({name}.lock says so): put "
-                "it back, make it of a backup with keyhole db restore, or begin an empty one with "
+                f"{name} must exist and hold a log, as it did before ({name}.lock says so): put it "
+                "back, restore a backup with keyhole db restore, or start an empty log with "
                 "keyhole serve --create."
             )
 
     def mark(self) -> None:
-        """Note that there is a log now."""
+        """Mark the lock file: from now on the log exists."""
         if os.fstat(self._beside).st_size == 0:
             os.write(self._beside, _MARK)
 
     def gone(self) -> str | None:
-        """Return what became of the file if it is no longer where it was."""
+        """Return a sentence if the file was moved, deleted or replaced; else None."""
         try:
             is_there = _inode(os.stat(self._path)) == self._inode
             what = "another file has taken its place"
@@ -73,24 +73,24 @@ class Holding:
         )
 
     def close(self) -> None:
-        """Let others write to the log; no connection to it may be open."""
+        """Release the locks; no connection to the log may be open."""
         _held.discard(self._inode)
         os.close(self._log)
         os.close(self._beside)
 
 
 def _locked(file: Path, path: Path) -> int:
-    """Return a handle to a file of a log that no other process has; it is made if need be.
+    """Return an exclusively locked handle to a file; create it if it is missing.
 
-    Only its owner may read it. SQLite gives the files beside it the same rights, and syncs the
-    folder when it makes them.
+    Only its owner may read it. SQLite gives its own files the same permissions, and syncs the
+    folder when it creates them.
     """
     try:
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreError(f"{shortened(path)} cannot be opened: {error.strerror}.") from None
     try:
-        # SQLite has locks of another kind on the log, which on Linux know nothing of this one.
+        # SQLite uses POSIX locks, which on Linux are independent of flock.
         if file != path or sys.platform == "linux":
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

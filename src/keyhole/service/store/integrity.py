@@ -1,4 +1,4 @@
-"""Whether a log is whole: where it is kept, how its events follow, and that they are found."""
+"""Integrity check of a log: storage, hash chain and indexes."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from keyhole.service.store.chain import checked
 
 
 def n_events(store: Store) -> dict[str, int]:
-    """Return the number of events of each ranker, as its last one tells it."""
+    """Return the number of events of each ranker, from the seq of its last event."""
     lasts = {ranker: store.last(ranker) for ranker in store.rankers()}
     return {ranker: 0 if last is None else last.seq for ranker, last in lasts.items()}
 
@@ -17,7 +17,7 @@ def n_events(store: Store) -> dict[str, int]:
 def check_log(store: Store, advance: Callable[[int], None] = lambda _: None) -> dict[str, int]:
     """Return the number of events of each ranker, or raise :class:`StoreDamaged`.
 
-    ``advance`` is told of events that have been checked. What they say is not looked at.
+    ``advance`` is called with the number of checked events. Their bodies are not decoded.
     """
     for said in store.damage():
         raise StoreDamaged(f"The log is damaged: {said}.")
@@ -34,9 +34,9 @@ def check_log(store: Store, advance: Callable[[int], None] = lambda _: None) -> 
 
 
 def _check_found(store: Store, event: Event) -> None:
-    """Check that an event is found by what it is looked up by, which is kept apart from it."""
+    """Check that the indexes find an event by its keys."""
     name = f"Event {event.seq} of ranker {event.ranker!r}"
     if event.key is not None and store.find(event.ranker, event.key, event.kind) != event:
-        raise StoreDamaged(f"{name} must be found by its key {event.key!r}, and is not.")
+        raise StoreDamaged(f"{name} must be in the index by its key {event.key!r}, and is not.")
     if event.idem is not None and store.find_idem(event.ranker, event.idem) != event:
-        raise StoreDamaged(f"{name} must be found by its idempotency key, and is not.")
+        raise StoreDamaged(f"{name} must be in the index by its idempotency key, and is not.")

@@ -1,4 +1,4 @@
-"""A log in memory, which ends with its process: for tests and trials."""
+"""A log in memory, lost at exit: for tests and trials."""
 
 import secrets
 import threading
@@ -21,7 +21,7 @@ class MemoryStore(Store):
 
     def __init__(self, address: str = "", *, read_only: bool = False, create: bool = False) -> None:
         if read_only:
-            raise InvalidInput("A log in memory cannot be read beside the process that writes it.")
+            raise InvalidInput("A log in memory cannot be opened read-only.")
         self._lock = threading.RLock()
         self._events: dict[str, list[Event]] = {}
         self._by_key: dict[tuple[str, str, Kind], Event] = {}
@@ -86,7 +86,7 @@ class MemoryStore(Store):
             self._snapshots[ranker] = [each for each in kept if each.seq != seq]
 
     def probe(self) -> None:
-        """There is always room."""
+        """Return: memory can always be written."""
 
     def snapshots(self, ranker: str) -> list[Snapshot]:
         with self._lock:
@@ -115,4 +115,4 @@ class MemoryStore(Store):
             return self._keys.pop(prefix, None) is not None
 
     def close(self) -> None:
-        """Keep everything: what a closed store holds can still be read."""
+        """Do nothing: a closed store can still be read."""

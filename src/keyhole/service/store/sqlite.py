@@ -1,4 +1,4 @@
-"""A log in a file of SQLite: one process writes, any number read."""
+"""A log in an SQLite file: one process writes, any number read."""
 
 import json
 import os
@@ -29,10 +29,10 @@ from keyhole.service.store.sqlite_file import (
 from keyhole.service.store.wal import Journal
 
 _PAGE = 256
-"""Events that are read at a time."""
+"""Events read per page."""
 
 _CHECKPOINT_PAGES = 8_000
-"""Pages in the write-ahead log from which on they are moved to the database: 32 MB."""
+"""The size of the write-ahead log that triggers a checkpoint, in pages: 32 MB."""
 
 _KEY_COLUMNS = "prefix, sha256, scopes, rankers, created_at, expires_at, name, used_at"
 _COLUMNS = "ranker, seq, kind, key, idem, at, body, link"
@@ -42,25 +42,24 @@ _LAST = _SELECT + " ORDER BY seq DESC LIMIT 1"
 
 
 def _one(db: apsw.Connection, query: str, values: tuple[str | int, ...]) -> Event | None:
-    """Return the one event that a query finds; all rows are fetched, which ends the reading."""
+    """Return the event of a query; fetching all rows ends the read transaction."""
     rows: list[Any] = db.execute(query, values).fetchall()
     return Event(*rows[0]) if rows else None
 
 
 class SqliteStore(Store):
-    """A database in WAL mode that is synced before :meth:`append` returns.
+    """An SQLite database in WAL mode, synced before :meth:`append` returns.
 
-    Opened with ``read_only`` it appends nothing and needs no lock, so that it can be read beside
-    the process that writes; access keys can be added and removed all the same.
+    With ``read_only`` it appends nothing and needs no lock, so it can be read while another process
+    writes; access keys can still be added and removed.
 
     Notes
     -----
-    Once writing or syncing has failed for another reason than a full disk, nobody knows what the
-    disk holds, and trying again may be told that all is well: so nothing more is appended until the
-    log is opened anew, which reads it from the disk.
-
-    The arguments that begin with an underscore are for tests: how often SQLite syncs, the layer
-    between it and the disk, the forms a log may have, and when pages are moved.
+    After an I/O error other than a full disk the state of the disk is unknown, and a retried fsync
+    may report success for lost pages. So nothing more is appended until the log is reopened, which
+    reads it from the disk.
+    Arguments that start with an underscore are for tests: SQLite's sync mode, its VFS, the
+    migrations and the checkpoint size.
     """
 
     def __init__(
@@ -80,20 +79,20 @@ class SqliteStore(Store):
         self._checkpoint_pages = _checkpoint_pages
         self._lock = threading.RLock()
         self._write = threading.Lock()
-        """Held from the first row of a transaction to its commit, maybe in another thread."""
+        """Held during a transaction, whose commit may run in another thread."""
         self._readers: deque[apsw.Connection] = deque()
         self._tips: dict[str, Tip] = {}
         self._failed = False
         self._closed = False
         self._inspecting: apsw.Connection | None = None
-        """What reads the whole file, which takes long and is given up when the log is closed."""
+        """The connection of an integrity check, which is interrupted on close."""
         self._n_pages = 0
         if read_only:
             with self._reader() as db:
                 if version_of(db, self.path, len(_migrations)) < len(_migrations):
                     raise StoreError(
-                        f"{shortened(path)} must be opened by keyhole serve once: its form is that "
-                        "of an older version."
+                        f"{shortened(path)} must be opened by keyhole serve once, which migrates "
+                        "it: an older version wrote it."
                     )
             return
         self._holding = Holding(self.path, create=create)
@@ -114,17 +113,17 @@ class SqliteStore(Store):
             raise
 
     def _check_journal(self, journal: Journal) -> None:
-        """Raise where a process that ended without closing the log left more than can be read."""
+        """Raise if the write-ahead log of a crashed process is cut short."""
         if not journal.frames:
             return
         with sentences(self.path):
             n_read, _ = self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         if journal.is_cut_short(n_read):
-            # Closed otherwise, SQLite would delete it, and the next start know nothing.
+            # On a normal close SQLite would delete the evidence.
             self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             raise StoreDamaged(
-                f"{shortened(self.path)}-wal is damaged: what was acknowledged last cannot be read "
-                "from it. Restore a backup; keyhole db backup makes a log of what can be read."
+                f"{shortened(self.path)}-wal is damaged: the last acknowledged events cannot be "
+                "read. Restore a backup; keyhole db backup saves the events that can be read."
             )
 
     # ----------------------------------------------------------------------- writing
@@ -140,8 +139,8 @@ class SqliteStore(Store):
             self._tips.update(follow(events, self._tip))
             rows = [(e.ranker, e.seq, e.kind, e.key, e.idem, e.at, e.body, e.link) for e in events]
             db.executemany(_INSERT, rows)
-            # Every row leaves Python and has to get back in, which beside a busy thread takes
-            # milliseconds: so rows are written here, and only the commit in another thread.
+            # SQLite releases the GIL for every row, and getting it back from a busy thread takes
+            # milliseconds: so insert rows here, and only commit in the other thread.
             return until_written.pop_all().close
 
     def put_snapshot(self, snapshot: Snapshot) -> None:
@@ -170,14 +169,14 @@ class SqliteStore(Store):
 
     @contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
-        """Give the connection that writes to a block that is one transaction."""
+        """Provide the write connection for one transaction."""
         with self._write:
             self._check_open()
             if self.read_only:
-                raise StoreError(f"{shortened(self.path)} was opened to be read only.")
+                raise StoreError(f"{shortened(self.path)} was opened read-only.")
             if self._failed:
                 raise StoreFailed(
-                    f"{shortened(self.path)} must be opened anew: an earlier write to it failed."
+                    f"{shortened(self.path)} must be reopened: an earlier write to it failed."
                 )
             try:
                 with self._known_tips(), sentences(self.path), transaction(self._writer):
@@ -195,7 +194,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _known_tips(self) -> Iterator[None]:
-        """Forget what follows next if anything goes wrong: then the disk alone tells."""
+        """Clear the cached tips on any error: the disk decides then."""
         try:
             yield
         except BaseException:
@@ -203,7 +202,7 @@ class SqliteStore(Store):
             raise
 
     def _tip(self, ranker: str) -> Tip:
-        """Return what the next event must follow; only this process changes it."""
+        """Return the tip of a ranker from the cache; only this process changes it."""
         if ranker not in self._tips:
             self._tips[ranker] = tip_of(_one(self._writer, _LAST, (ranker,)))
         return self._tips[ranker]
@@ -213,9 +212,9 @@ class SqliteStore(Store):
         return apsw.SQLITE_OK
 
     def _move_pages(self) -> None:
-        """Move pages from the write-ahead log to the database, where many have gathered.
+        """Checkpoint the write-ahead log once it is large.
 
-        What was appended is on the disk already. Without room it is tried again the next time.
+        Appended events are durable already. On a full disk the next commit retries.
         """
         if self._n_pages < self._checkpoint_pages:
             return
@@ -230,7 +229,7 @@ class SqliteStore(Store):
     # ----------------------------------------------------------------------- reading
 
     def rankers(self) -> list[str]:
-        # One step through the index for each ranker, and not one for each event.
+        # One index seek per ranker instead of a scan of all events.
         names = [""]
         query = "SELECT min(ranker) FROM events WHERE ranker > ?"
         with self._reader() as db:
@@ -298,7 +297,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _reader(self) -> Iterator[apsw.Connection]:
-        """Give a connection that nobody else uses meanwhile, a new one if all are taken."""
+        """Provide a read connection from the pool."""
         self._check_open()
         try:
             db = self._readers.pop()
@@ -355,7 +354,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _changing_keys(self) -> Iterator[apsw.Connection]:
-        """Give a connection of its own: keys change beside the process that writes events."""
+        """Provide a separate connection: keys change while another process writes events."""
         self._check_open()
         db = connect(self.path, vfs=self._vfs)
         try:
@@ -381,8 +380,7 @@ class SqliteStore(Store):
                 self._readers.pop().close(True)
             if self.read_only:
                 return
-            # What was appended is on the disk. Pages that cannot be moved now are when the log is
-            # opened again.
+            # Appended events are durable; the next opening retries the checkpoint.
             with suppress(apsw.Error):
                 self._writer.close()
             self._holding.close()

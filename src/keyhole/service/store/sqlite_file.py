@@ -1,4 +1,4 @@
-"""The file that SQLite keeps a log in: its form, and sentences for what goes wrong."""
+"""The SQLite file of a log: its schema, migrations and error messages."""
 
 import secrets
 from collections.abc import Iterator, Sequence
@@ -19,12 +19,12 @@ from keyhole.service.errors import (
 )
 
 APPLICATION = int.from_bytes(b"KEYH")
-"""What the header of a database says of whose it is."""
+"""The application id in the header of the database."""
 
 SECRET_SIZE = 32
 
 PATIENCE_MS = 10_000
-"""How long a connection waits for another one that writes: a command that adds a key, above all."""
+"""Milliseconds to wait for another writer, mostly a command that adds a key."""
 
 MIGRATIONS: tuple[str, ...] = tuple(
     file.read_text(encoding="utf-8")
@@ -34,26 +34,26 @@ MIGRATIONS: tuple[str, ...] = tuple(
     )
     if file.name.endswith(".sql")
 )
-"""What makes a log of version n of one of version n - 1, from the first on; none ever changes."""
+"""The migrations from version n - 1 to version n; they never change."""
 
 
 @contextmanager
 def sentences(path: Path) -> Iterator[None]:
-    """Say what SQLite has to say in one sentence."""
+    """Translate errors of SQLite into one sentence each."""
     name = shortened(path)
     try:
         yield
     except apsw.FullError:
-        raise StoreFull(f"There is no room left for {name}; nothing of this was kept.") from None
-    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError) as error:  # or no such table
+        raise StoreFull(f"The disk of {name} is full; nothing was written.") from None
+    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError) as error:  # SQLError: no such table
         raise StoreDamaged(f"{name} must be a log of Keyhole's service: {error}.") from None
     except UnicodeDecodeError:
-        raise StoreDamaged(f"{name} is damaged: a text in it is not one.") from None
+        raise StoreDamaged(f"{name} is damaged: a text in it is not UTF-8.") from None
     except apsw.InterruptError:
         raise StoreError(f"{name} has been closed.") from None
     except (apsw.BusyError, apsw.LockedError):
         seconds = PATIENCE_MS // 1000
-        raise StoreInUse(f"{name} was being written to for {seconds} seconds.") from None
+        raise StoreInUse(f"{name} is locked by another process since {seconds} seconds.") from None
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
         raise StoreError(f"{name} cannot be opened: {error}.") from None
     except (apsw.IOError, apsw.NoMemError, apsw.ProtocolError) as error:
@@ -62,7 +62,7 @@ def sentences(path: Path) -> Iterator[None]:
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """Commit what is done within, or undo it."""
+    """Commit the block as a transaction, or roll it back."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -76,7 +76,7 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
 def connect(
     path: Path, *, read_only: bool = False, vfs: str | None = None, synchronous: str = "FULL"
 ) -> apsw.Connection:
-    """Return a connection to a database that is there, which syncs before a commit is done."""
+    """Return a connection to an existing database that syncs on every commit."""
     if not path.is_file():
         raise StoreError(f"{shortened(path)} must be a log of Keyhole's service: there is no file.")
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
@@ -86,7 +86,7 @@ def connect(
             db.set_busy_timeout(PATIENCE_MS)
             db.execute("PRAGMA trusted_schema = OFF")
             db.execute(f"PRAGMA synchronous = {synchronous}")
-            db.execute("PRAGMA fullfsync = ON")  # or a sync may end in the cache of the disk
+            db.execute("PRAGMA fullfsync = ON")  # macOS: also flush the cache of the drive
         except BaseException:
             db.close()
             raise
@@ -94,7 +94,7 @@ def connect(
 
 
 def version_of(db: apsw.Connection, path: Path, newest: int) -> int:
-    """Return the version of a log's form, 0 for an empty file, or raise if it is no such log."""
+    """Return the schema version of a log, 0 for an empty file; raise for other databases."""
     with sentences(path):
         version, application = db.pragma("user_version"), db.pragma("application_id")
         is_empty = not db.execute("SELECT count(*) FROM sqlite_schema").get
@@ -104,17 +104,17 @@ def version_of(db: apsw.Connection, path: Path, newest: int) -> int:
         )
     if version > newest:
         raise StoreNewer(
-            f"{shortened(path)} must have a form of version {newest} at most, got {version}: a "
-            "newer Keyhole has written it."
+            f"{shortened(path)} must have schema version {newest} or lower, got {version}: a newer "
+            "Keyhole wrote it."
         )
     return int(version)
 
 
 def prepare(db: apsw.Connection, path: Path, migrations: Sequence[str]) -> None:
-    """Bring a log to its newest form, for the one that writes to it."""
+    """Migrate a log to the newest schema; the caller holds the write lock."""
     version = version_of(db, path, len(migrations))
     with sentences(path):
-        if db.pragma("journal_mode", "WAL") != "wal":  # which SQLite says, and does not raise
+        if db.pragma("journal_mode", "WAL") != "wal":  # SQLite returns the mode instead of raising
             raise StoreFailed(f"{shortened(path)} cannot be given a write-ahead log.")
         db.execute("PRAGMA cache_size = -32768")
         for number, migration in enumerate(migrations[version:], version + 1):

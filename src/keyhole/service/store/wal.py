@@ -1,8 +1,8 @@
-"""The write-ahead log of SQLite: whether what was acknowledged can still be read from it.
+"""Detects lost transactions in the write-ahead log of SQLite.
 
-After a crash SQLite reads it up to the first frame that is not what was written, and says nothing
-of the rest. At its end that is a transaction which was never acknowledged. Where another one
-follows, it was: each is on the disk before the next one begins.
+After a crash SQLite replays the log up to the first invalid frame and silently drops the rest. At
+the end of the log that is an unacknowledged transaction. If another transaction follows, the
+dropped one had been acknowledged: each is synced before the next one starts.
 """
 
 import struct
@@ -14,19 +14,19 @@ _FRAME = struct.Struct(">6I")
 
 
 class Frame(NamedTuple):
-    """A page of a transaction; the last of it tells how many pages there are then."""
+    """A page of a transaction; its last frame holds the resulting number of pages."""
 
     page: int
     n_pages: int
 
 
 class Journal:
-    """The write-ahead log that was there before a database was opened."""
+    """The write-ahead log as it was before the database was opened."""
 
     def __init__(self, path: Path) -> None:
         self._database, self._file = path, path.with_name(path.name + "-wal")
         self.frames: list[Frame | None] = []
-        """None stands for those of a log before, which this one has not overwritten yet."""
+        """The frames; None for old frames that this log has not overwritten yet."""
         self._is_headless, self._page_size = False, 0
         if self._file.is_file() and self._file.stat().st_size > _HEADER.size:
             self._read()
@@ -52,21 +52,20 @@ class Journal:
         return 65_536 if size == 1 else size
 
     def is_cut_short(self, n_read: int) -> bool:
-        """Return whether SQLite, which has read some frames, left others that were acknowledged."""
+        """Return whether SQLite dropped acknowledged frames after the ones it read."""
         if self._is_headless:
             return self._has_news()
         rest = self.frames[max(n_read, 0) :]
         for place, frame in enumerate(rest):
             if frame is not None and frame.n_pages:
-                # One that ends a transaction may be there several times, to fill a sector.
+                # The last frame of a transaction may be repeated, to fill a sector.
                 return any(later not in (None, frame) for later in rest[place + 1 :])
         return False
 
     def _has_news(self) -> bool:
-        """Return whether frames below a head that cannot be read say what the database does not.
+        """Return whether frames after an invalid header differ from the database.
 
-        A head that was being written when the power was cut has frames below it whose pages were
-        moved to the database before.
+        If power failed while the header was written, the frames after it have been checkpointed.
         """
         ends = [number for number, frame in enumerate(self.frames) if frame and frame.n_pages]
         newest = {
@@ -85,7 +84,7 @@ class Journal:
 
 
 def _checksum(content: bytes, *, big_endian: bool) -> tuple[int, int]:
-    """Return the checksum that SQLite keeps of the head of a write-ahead log."""
+    """Return SQLite's checksum of the header of a write-ahead log."""
     numbers = struct.unpack(f"{'>' if big_endian else '<'}{len(content) // 4}I", content)
     one = two = 0
     for first, second in zip(numbers[::2], numbers[1::2], strict=True):
