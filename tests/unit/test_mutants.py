@@ -175,6 +175,7 @@ FUTURES = {
     "mean = total / n\ntotal += x": ["total += x\nmean = total / n"],
     "row = model.next()\nmodel.update(row)": [],
     "out[i] -= a\nout[j] += a": [],
+    "self.kinds.update(events)\nself.numbers.add(len(events))": [],
 }
 WEIGHTS = {
     "x = weight * y": ["x = (y)"],
