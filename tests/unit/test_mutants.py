@@ -343,6 +343,21 @@ def test_a_wrong_sum_is_killed_and_what_is_equal_survives(project, capsys):
     capsys.readouterr()
 
 
+def test_a_mutant_that_cannot_be_imported_is_killed(project):
+    (project / "src/fake/two.py").write_text(
+        "LARGEST = [1, 2][1]\n\ndef largest(): return LARGEST\n"
+    )
+    (project / "tests/unit/test_two.py").write_text(
+        "from fake.two import largest\n\ndef test_largest():\n    assert largest() == 2\n"
+    )
+    found, _ = outcomes(project, "--only", "fake/two.py:1")
+    assert found == {
+        "LARGEST = [1, 2][1]  ->  LARGEST = [2, 2][1]": "survived",
+        "LARGEST = [1, 2][1]  ->  LARGEST = [1, 3][1]": "killed",
+        "LARGEST = [1, 2][1]  ->  LARGEST = [1, 2][2]": "killed",
+    }
+
+
 def test_tests_that_cannot_begin_end_it_all(project):
     """Else no test would reach anything, and every mutant survive."""
     (project / "conftest.py").write_text("def pytest_of_a_plugin_that_is_not_there():\n    pass\n")
