@@ -190,13 +190,14 @@ def _swaps(body: list[ast.stmt], source: Text) -> Iterator[Change]:
             continue
         match second:
             case ast.AugAssign(target=learner):
-                if not re.search(rf"\b{re.escape(source.text(learner))}", source.text(first)):
-                    continue
+                pass
             case ast.Expr(value=ast.Call(func=ast.Attribute(attr=name, value=learner))):
                 if name not in _LEARNS:
                     continue
             case _:
                 continue
+        if not re.search(rf"\b{re.escape(source.text(learner))}", source.text(first)):
+            continue  # it reads nothing of what learns
         made = _names(first, ast.Store)
         if _root(learner) in _names(first, ast.Load) and not made & _names(second, ast.Load):
             begin, middle = source.span(first)

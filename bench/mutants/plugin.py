@@ -88,6 +88,11 @@ class Plugin:
         # Calls alone are traced, never lines: interpreted kernels would take too long.
         self._called.add(frame.f_code)
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note a file that cannot be imported: pytest says no more of it than of a failed test."""
+        if self._tests is not None and report.failed:
+            self._found[report.nodeid] = {"outcome": "failed"}
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.outcome != "passed":
             late = report.failed and TIMED_OUT in report.longreprtext

@@ -94,22 +94,30 @@ class Trials:
         interpreted: bool,
         fresh: bool,
     ) -> tuple[str, str]:
-        """Return what became of a mutant in one turn, by a test that passes without it."""
-        left = {t: s for t, s in turn.items() if self._is_sound.get((t, interpreted), True)}
+        """Return what became of a mutant in one turn, by a test that passes without it.
+
+        A file of tests that cannot be imported any more tells as well.
+        """
+        left = {
+            test: seconds
+            for test, seconds in turn.items()
+            if all(self._is_sound.get((by, interpreted), True) for by in (test, file_of(test)))
+        }
         while left:
             with tree.changed(path, changed):
                 outcome, by = _run(left, tree, interpreted, fresh=fresh and not interpreted)
-            if outcome == SURVIVED or by not in left or self._passes(by, left, tree, interpreted):
+            tellers = {t: s for t, s in left.items() if by in (t, file_of(t))}
+            if not tellers or self._passes(by, tellers, tree, interpreted):
                 return outcome, by
-            del left[by]
+            left = {test: left[test] for test in left if test not in tellers}
         return SURVIVED, ""
 
-    def _passes(self, test: str, turn: dict[str, float], tree: Tree, interpreted: bool) -> bool:
-        """Return whether a test passes without mutants."""
-        known = (test, interpreted)
+    def _passes(self, by: str, tests: dict[str, float], tree: Tree, interpreted: bool) -> bool:
+        """Return whether a test, or the first one of a file, passes without mutants."""
+        known = (by, interpreted)
         if known not in self._is_sound:
-            alone = {test: turn[test]}
-            self._is_sound[known] = _run(alone, tree, interpreted, fresh=False)[0] == SURVIVED
+            first = dict(list(tests.items())[:1])
+            self._is_sound[known] = _run(first, tree, interpreted, fresh=False)[0] == SURVIVED
         return self._is_sound[known]
 
 

@@ -427,9 +427,13 @@ def test_shares_are_means_and_errors_over_those_of_the_unit(tmp_path):
     assert [text.get_text() for text in ax.texts] == ["2", "8.13"]
     assert [line.get_xdata()[0] for line in ax.get_lines()][:2] == [0.0, 1.0]
     assert ax.get_xlabel() == "average regret up to t, as a share of that of rtopk"
-    low, high = ax.get_xlim()
-    shown = [t for t in (-4, -2, -1, -0.5, -0.25, 0, 0.25, 0.5, 1, 2, 4) if low <= t <= high]
-    assert list(ax.get_xticks()) == shown
+    far = Panel("title", [unit, points("keystone", [0, 1], [-9.0, 40.0])], groups=("u", "v"))
+    (wide,) = make_shares(tmp_path, "title", [far], "rtopk", REGRET).axes
+    for each in (ax, wide):
+        low, high = each.get_xlim()
+        shown = [t for t in (-4, -2, -1, -0.5, -0.25, 0, 0.25, 0.5, 1, 2, 4) if low <= t <= high]
+        assert list(each.get_xticks()) == shown
+    assert wide.get_xticks()[0] == -4
     caption = figure.texts[-1].get_text().replace("\n", " ")
     assert caption == (
         "lower is better; bars: two standard errors over the runs; all on the same users; at the "

@@ -119,13 +119,17 @@ def test_items_are_left_out_of_both_lists_of_an_apprentice(share):
     assert check_ranker(engine.store, "animals").sha256 == live.sha256()
 
 
-@pytest.mark.parametrize(("out", "teaches"), [("cat", False), ("dog", True)])
-def test_an_own_list_that_is_short_of_its_top_teaches_nothing(out, teaches):
-    settings = {"ranking": [2, 0, 1, 3]}
-    engine = engine_of(mode="apprentice", apprentice_share=1.0, ranker="fixed", settings=settings)
+@pytest.mark.parametrize(
+    ("k", "out", "teaches"),
+    [(1, "cat", False), (1, "ant", True), (1, "dog", True), (2, "ant", False), (2, "bee", True)],
+)
+def test_an_own_list_that_is_short_of_its_top_teaches_nothing(k, out, teaches):
+    asked: Any = {"mode": "apprentice", "apprentice_share": 1.0, "ranker": "fixed", "k": k}
+    engine = engine_of(settings={"ranking": [2, 0, 1, 3]}, **asked)
     reply = rank(engine, exclude=[out])
     assert reply.ranking == [name for name in ("cat", "ant", "bee", "dog") if name != out]
-    said = answer(engine, reply.event_id, [1.0]).learned
+    assert (reply.policy.p_marginal is not None) == teaches
+    said = answer(engine, reply.event_id, [1.0] * k).learned
     assert said == ("learned" if teaches else "unused")
 
 

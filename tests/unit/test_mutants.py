@@ -175,6 +175,7 @@ FUTURES = {
     "mean = total / n\ntotal += x": ["total += x\nmean = total / n"],
     "row = model.next()\nmodel.update(row)": [],
     "out[i] -= a\nout[j] += a": [],
+    "self.kinds.update(events)\nself.numbers.add(len(events))": [],
 }
 WEIGHTS = {
     "x = weight * y": ["x = (y)"],
@@ -340,6 +341,21 @@ def test_a_wrong_sum_is_killed_and_what_is_equal_survives(project, capsys):
     _, again = outcomes(project, "--only", "src/fake/one.py:5", "--only", "fake/one.py:9")
     assert again == n_lines + 1  # all verdicts are found again
     capsys.readouterr()
+
+
+def test_a_mutant_that_cannot_be_imported_is_killed(project):
+    (project / "src/fake/two.py").write_text(
+        "LARGEST = [1, 2][1]\n\ndef largest(): return LARGEST\n"
+    )
+    (project / "tests/unit/test_two.py").write_text(
+        "from fake.two import largest\n\ndef test_largest():\n    assert largest() == 2\n"
+    )
+    found, _ = outcomes(project, "--only", "fake/two.py:1")
+    assert found == {
+        "LARGEST = [1, 2][1]  ->  LARGEST = [2, 2][1]": "survived",
+        "LARGEST = [1, 2][1]  ->  LARGEST = [1, 3][1]": "killed",
+        "LARGEST = [1, 2][1]  ->  LARGEST = [1, 2][2]": "killed",
+    }
 
 
 def test_tests_that_cannot_begin_end_it_all(project):
