@@ -340,6 +340,13 @@ class GiveFeedback(msgspec.Struct, frozen=True, gc=False):
     request: FeedbackRequest
 
 
+class GiveMany(msgspec.Struct, frozen=True):
+    """Learn from what was revealed of many lists, each of them another one."""
+
+    ranker: str
+    answers: list[GiveFeedback]
+
+
 class Activate(msgspec.Struct, frozen=True):
     """Begin to wait for the feedback of a deferred list."""
 
@@ -357,4 +364,4 @@ class Expire(msgspec.Struct, frozen=True):
 OfWhole = Configure | Reset | Rename | Delete | Expire
 """Commands that are about a whole ranker, and wait until all else of it is settled."""
 
-Command = OfWhole | Rank | RankMany | GiveFeedback | Activate
+Command = OfWhole | Rank | RankMany | GiveFeedback | GiveMany | Activate

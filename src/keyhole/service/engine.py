@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from keyhole.base.errors import InvalidInput, shown
+from keyhole.base.errors import InvalidInput, KeyholeError, shown
 from keyhole.base.version import __version__
 from keyhole.service.commands import (
     Activate,
@@ -17,6 +17,7 @@ from keyhole.service.commands import (
     Expire,
     FeedbackReply,
     GiveFeedback,
+    GiveMany,
     OfWhole,
     Rank,
     RankerReply,
@@ -98,19 +99,14 @@ class Decided(NamedTuple):
 class Decision(NamedTuple):
     """What a command leads to: events to append, and the reply once they have been applied.
 
-    ``keys`` are what no other decision may be about until then. Events are of the ranker that it is
-    about, and of the one that this becomes.
+    ``keys`` are what no other decision may be about until then.
     """
 
     made: tuple[Made, ...]
     reply: Callable[[], Any]
-    ranker: str
+    rankers: tuple[str, ...]
+    """Those whose logs go on."""
     keys: tuple[Touched, ...]
-
-    @property
-    def rankers(self) -> set[str]:
-        """The rankers whose logs go on."""
-        return {event.ranker for event, _ in self.made}
 
 
 class Engine:
@@ -223,10 +219,11 @@ class Engine:
         if decided is None:
             return None
         made, reply, given_up = decided
-        decision = Decision(made, reply, command.ranker, keys + given_up if made else keys)
+        rankers = (command.ranker, command.to) if isinstance(command, Rename) else (command.ranker,)
+        decision = Decision(made, reply, rankers, keys + given_up)
         if made:
             self._touched.update(decision.keys)
-            for ranker in decision.rankers:
+            for ranker in rankers:
                 self._n_open[ranker] = self._n_open.get(ranker, 0) + 1
         return decision
 
@@ -245,6 +242,8 @@ class Engine:
                 return self._rank_many(command, at)
             case GiveFeedback():
                 return self._feedback(command, at)
+            case GiveMany():
+                return self._feedback_many(command, at)
             case Activate():
                 return self._activate(command, at)
         return self._decide_of_whole(command, at)
@@ -454,6 +453,31 @@ class Engine:
         noted = made[0].seq
         return Decided((made,), lambda: FeedbackReply(live.outcome(answered, noted), noted))
 
+    def _feedback_many(self, command: GiveMany, at: int) -> Decided:
+        """Note feedback on many lists; what is wrong with one is told of that one alone."""
+        ranker, made = command.ranker, list[Made]()
+        replies: list[Exception | Callable[[], FeedbackReply]] = []
+        before = self._tips.get(ranker)
+        try:
+            for each in command.answers:
+                try:
+                    one = self._feedback(each, at)
+                except StoreDamaged:
+                    raise
+                except KeyholeError as error:
+                    replies.append(error)
+                else:
+                    made += one.made
+                    replies.append(one.reply)
+        except BaseException:  # nothing of it is appended
+            self._tips.pop(ranker, None)
+            if before is not None:
+                self._tips[ranker] = before
+            raise
+        return Decided(
+            tuple(made), lambda: [one if isinstance(one, Exception) else one() for one in replies]
+        )
+
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
         """Return a list whose feedback is no longer awaited, or raise where there is none."""
         event = live.found(event_id, "rank")
@@ -550,6 +574,8 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
     match command:
         case GiveFeedback() | Activate():
             return (("event", command.ranker, command.event_id),)
+        case GiveMany():
+            return tuple([("event", command.ranker, one.event_id) for one in command.answers])
         case Rename():
             return ("ranker", command.ranker, ""), ("ranker", command.to, "")
         case Configure() | Reset() | Delete() | Expire():

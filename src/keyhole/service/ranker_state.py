@@ -384,9 +384,10 @@ class LiveRanker:
 
     def wait_at(self, seq: int) -> float:
         """Return how long feedback was waited for when an event was written."""
-        return next(
-            (wait for since, wait in reversed(self.waits) if since <= seq), self.config.wait_seconds
-        )
+        for since, wait in reversed(self.waits):
+            if since <= seq:
+                return wait
+        return self.config.wait_seconds
 
     def outcome(self, answered: Answered, seq: int) -> Outcome:
         """Return what became of feedback that is in the log as event ``seq``.

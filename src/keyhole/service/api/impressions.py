@@ -16,6 +16,7 @@ from keyhole.service.commands import (
     FeedbackReply,
     FeedbackRequest,
     GiveFeedback,
+    GiveMany,
     IdempotencyKey,
     Rank,
     RankBatchReply,
@@ -26,7 +27,7 @@ from keyhole.service.commands import (
     RankRequest,
 )
 from keyhole.service.events import Outcome
-from keyhole.service.group_commit import Desk
+from keyhole.service.group_commit import MOST_IN_A_GROUP, Desk
 from keyhole.service.http.problems import BadBody, Refused, encode, problem_of, refused_body
 from keyhole.service.http.request import JSON_TYPES, NDJSON_TYPES, body_of, decode, json_of
 from keyhole.service.structured_logs import logger
@@ -154,27 +155,48 @@ async def give_feedback_batch(request: Request, service: "Service") -> Response:
         raise InvalidInput(f"A batch must have at most {MAX_LINES} lines, got {n_lines}.")
     desk, ranker = service.desk, request.path_params["ranker"]
     desk.engine.usable(ranker)
-    replies = await asyncio.gather(*(_one_line(desk, ranker, *each) for each in given))
+    replies = await _became_of(desk, ranker, given)
     return Response(
-        b"".join(encode(reply) + b"\n" for reply in replies), media_type=NDJSON_TYPES[0].decode()
+        b"".join([encode(reply) + b"\n" for reply in replies]), media_type=NDJSON_TYPES[0].decode()
     )
 
 
-async def _one_line(desk: Desk, ranker: str, number: int, line: bytes) -> LineReply:
-    """Return what became of a line: a mistake in one is told of that one alone."""
-    event_id = None
-    try:
-        given = decode(_feedback_line, line)
-        event_id = given.event_id
-        request = FeedbackRequest(given.status, given.relevance, given.truth)
-        reply: FeedbackReply = await desk.submit(GiveFeedback(ranker, event_id, request))
-    except Exception as error:
-        problem = problem_of(error)
-        if problem.status == 500:
-            logger().error("A line of a batch failed.", exc_info=error)
-        return LineReply(number, problem.status, event_id, type=problem.type, detail=problem.detail)
-    status = 201 if reply.created else 200
-    return LineReply(number, status, event_id, reply.learned, reply.seq)
+async def _became_of(desk: Desk, ranker: str, lines: list[tuple[int, bytes]]) -> list[LineReply]:
+    """Return what became of lines, in their order: a mistake in one is told of that one alone."""
+    replies: dict[int, LineReply] = {}
+    waves: list[dict[str, tuple[int, GiveFeedback]]] = [{}]
+    for number, line in lines:
+        try:
+            said = decode(_feedback_line, line)
+        except Exception as error:
+            replies[number] = _refused_line(number, None, error)
+            continue
+        if said.event_id in waves[-1] or len(waves[-1]) == MOST_IN_A_GROUP:
+            waves.append({})  # the second feedback on a list is compared with the first
+        request = FeedbackRequest(said.status, said.relevance, said.truth)
+        waves[-1][said.event_id] = number, GiveFeedback(ranker, said.event_id, request)
+    asked = [list(wave.values()) for wave in waves]
+    commands = [GiveMany(ranker, [one for _, one in wave]) for wave in asked]
+    outcomes = await asyncio.gather(*map(desk.submit, commands), return_exceptions=True)
+    for wave, outcome in zip(asked, outcomes, strict=True):
+        told = [outcome] * len(wave) if isinstance(outcome, BaseException) else outcome
+        for (number, one), reply in zip(wave, told, strict=True):
+            replies[number] = _line_reply(number, one.event_id, reply)
+    return [replies[number] for number, _ in lines]
+
+
+def _line_reply(number: int, event_id: str, reply: FeedbackReply | Exception) -> LineReply:
+    if isinstance(reply, FeedbackReply):
+        status = 201 if reply.created else 200
+        return LineReply(number, status, event_id, reply.learned, reply.seq)
+    return _refused_line(number, event_id, reply)
+
+
+def _refused_line(number: int, event_id: str | None, error: Exception) -> LineReply:
+    problem = problem_of(error)
+    if problem.status == 500:
+        logger().error("A line of a batch failed.", exc_info=error)
+    return LineReply(number, problem.status, event_id, type=problem.type, detail=problem.detail)
 
 
 def _idempotency_key(value: bytes) -> str:
