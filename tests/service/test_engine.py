@@ -144,10 +144,10 @@ def test_feedback_on_many_lists_is_that_on_each_of_them():
             told.append(answer(ones, event_id, relevance))
         except InvalidInput as error:
             told.append(error)
-    answers = [
-        GiveFeedback("animals", event_id, FeedbackRequest(relevance=relevance))
+    answers = {
+        event_id: FeedbackRequest(relevance=relevance)
         for (_, event_id), relevance in zip(shown, given, strict=True)
-    ]
+    }
     replies = many.execute(GiveMany("animals", answers))
     assert [str(each) for each in replies] == [str(each) for each in told]
     assert [type(each) for each in replies].count(InvalidInput) == 2
@@ -159,7 +159,7 @@ def test_feedback_on_many_lists_is_that_on_each_of_them():
 def test_feedback_on_many_lists_is_decided_as_a_whole_or_not_at_all(monkeypatch):
     engine = engine_of()
     ids = [rank(engine).event_id for _ in range(3)]
-    answers = [GiveFeedback("animals", one, FeedbackRequest(relevance=[1.0])) for one in ids]
+    answers = {one: FeedbackRequest(relevance=[1.0]) for one in ids}
     live, count = engine.ranker("animals"), count_from(1)
     real = live.ranked
 

@@ -341,10 +341,10 @@ class GiveFeedback(msgspec.Struct, frozen=True, gc=False):
 
 
 class GiveMany(msgspec.Struct, frozen=True):
-    """Learn from what was revealed of many lists, each of them another one."""
+    """Learn from what was revealed of many lists, by their ids."""
 
     ranker: str
-    answers: list[GiveFeedback]
+    answers: dict[str, FeedbackRequest]
 
 
 class Activate(msgspec.Struct, frozen=True):

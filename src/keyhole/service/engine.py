@@ -459,9 +459,9 @@ class Engine:
         replies: list[Exception | Callable[[], FeedbackReply]] = []
         before = self._tips.get(ranker)
         try:
-            for each in command.answers:
+            for event_id, request in command.answers.items():
                 try:
-                    one = self._feedback(each, at)
+                    one = self._feedback(GiveFeedback(ranker, event_id, request), at)
                 except StoreDamaged:
                     raise
                 except KeyholeError as error:
@@ -575,7 +575,7 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
         case GiveFeedback() | Activate():
             return (("event", command.ranker, command.event_id),)
         case GiveMany():
-            return tuple([("event", command.ranker, one.event_id) for one in command.answers])
+            return tuple([("event", command.ranker, event_id) for event_id in command.answers])
         case Rename():
             return ("ranker", command.ranker, ""), ("ranker", command.to, "")
         case Configure() | Reset() | Delete() | Expire():

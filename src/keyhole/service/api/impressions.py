@@ -164,7 +164,8 @@ async def give_feedback_batch(request: Request, service: "Service") -> Response:
 async def _became_of(desk: Desk, ranker: str, lines: list[tuple[int, bytes]]) -> list[LineReply]:
     """Return what became of lines, in their order: a mistake in one is told of that one alone."""
     replies: dict[int, LineReply] = {}
-    waves: list[dict[str, tuple[int, GiveFeedback]]] = [{}]
+    waves: list[dict[str, FeedbackRequest]] = [{}]
+    numbers: list[int] = []
     for number, line in lines:
         try:
             said = decode(_feedback_line, line)
@@ -173,15 +174,16 @@ async def _became_of(desk: Desk, ranker: str, lines: list[tuple[int, bytes]]) ->
             continue
         if said.event_id in waves[-1] or len(waves[-1]) == MOST_IN_A_GROUP:
             waves.append({})  # the second feedback on a list is compared with the first
-        request = FeedbackRequest(said.status, said.relevance, said.truth)
-        waves[-1][said.event_id] = number, GiveFeedback(ranker, said.event_id, request)
-    asked = [list(wave.values()) for wave in waves]
-    commands = [GiveMany(ranker, [one for _, one in wave]) for wave in asked]
+        waves[-1][said.event_id] = FeedbackRequest(said.status, said.relevance, said.truth)
+        numbers.append(number)
+    commands = [GiveMany(ranker, wave) for wave in waves]
     outcomes = await asyncio.gather(*map(desk.submit, commands), return_exceptions=True)
-    for wave, outcome in zip(asked, outcomes, strict=True):
+    asked = iter(numbers)
+    for wave, outcome in zip(waves, outcomes, strict=True):
         told = [outcome] * len(wave) if isinstance(outcome, BaseException) else outcome
-        for (number, one), reply in zip(wave, told, strict=True):
-            replies[number] = _line_reply(number, one.event_id, reply)
+        for event_id, reply in zip(wave, told, strict=True):
+            number = next(asked)
+            replies[number] = _line_reply(number, event_id, reply)
     return [replies[number] for number, _ in lines]
 
 
