@@ -1,6 +1,7 @@
 """Commands become events, events become rankers: what each of them does, and what it refuses."""
 
 import base64
+from itertools import count as count_from
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from keyhole.service.commands import (
     Configure,
     Document,
     Expire,
+    FeedbackReply,
     FeedbackRequest,
     GiveFeedback,
+    GiveMany,
     Packed,
     Rank,
     RankerRequest,
@@ -129,6 +132,47 @@ def test_what_does_not_exist_is_said_so():
 
 
 # --------------------------------------------------------------------------- waiting
+
+
+def test_feedback_on_many_lists_is_that_on_each_of_them():
+    ones, many = engine_of(), engine_of()
+    shown = [[rank(each).event_id for each in (ones, many)] for _ in range(6)]
+    given = [[0.0], [1.0], [2.0], [1.0], [0.0, 1.0], [0.0]]
+    told: list[Any] = []
+    for (event_id, _), relevance in zip(shown, given, strict=True):
+        try:
+            told.append(answer(ones, event_id, relevance))
+        except InvalidInput as error:
+            told.append(error)
+    answers = {
+        event_id: FeedbackRequest(relevance=relevance)
+        for (_, event_id), relevance in zip(shown, given, strict=True)
+    }
+    replies = many.execute(GiveMany("animals", answers))
+    assert [str(each) for each in replies] == [str(each) for each in told]
+    assert [type(each) for each in replies].count(InvalidInput) == 2
+    assert state_of(many) == state_of(ones)
+    again = many.execute(GiveMany("animals", answers))
+    assert [each.created for each in again if isinstance(each, FeedbackReply)] == [False] * 4
+
+
+def test_feedback_on_many_lists_is_decided_as_a_whole_or_not_at_all(monkeypatch):
+    engine = engine_of()
+    ids = [rank(engine).event_id for _ in range(3)]
+    answers = {one: FeedbackRequest(relevance=[1.0]) for one in ids}
+    live, count = engine.ranker("animals"), count_from(1)
+    real = live.ranked
+
+    def ranked(*given):
+        if next(count) == 3:
+            raise OSError("a fault")
+        return real(*given)
+
+    monkeypatch.setattr(live, "ranked", ranked)
+    with pytest.raises(OSError, match="a fault"):
+        engine.execute(GiveMany("animals", answers))
+    assert live.seq == 4
+    assert [each.seq for each in engine.execute(GiveMany("animals", answers))] == [5, 6, 7]
 
 
 def test_feedback_after_its_time_is_kept_and_not_learnt_from():

@@ -341,6 +341,13 @@ class GiveFeedback(msgspec.Struct, frozen=True, gc=False):
     request: FeedbackRequest
 
 
+class GiveMany(msgspec.Struct, frozen=True):
+    """Learn from what was revealed of many lists, by their ids."""
+
+    ranker: str
+    answers: dict[str, FeedbackRequest]
+
+
 class Activate(msgspec.Struct, frozen=True):
     """Start the feedback timer of a deferred list."""
 
@@ -358,4 +365,4 @@ class Expire(msgspec.Struct, frozen=True):
 OfWhole = Configure | Reset | Rename | Delete | Expire
 """Commands on a whole ranker: they wait until its other commands are settled."""
 
-Command = OfWhole | Rank | RankMany | GiveFeedback | Activate
+Command = OfWhole | Rank | RankMany | GiveFeedback | GiveMany | Activate

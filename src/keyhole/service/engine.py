@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from keyhole.base.errors import InvalidInput, shown
+from keyhole.base.errors import InvalidInput, KeyholeError, shown
 from keyhole.base.version import __version__
 from keyhole.service.commands import (
     Activate,
@@ -17,6 +17,7 @@ from keyhole.service.commands import (
     Expire,
     FeedbackReply,
     GiveFeedback,
+    GiveMany,
     OfWhole,
     Rank,
     RankerReply,
@@ -97,19 +98,14 @@ class Decided(NamedTuple):
 class Decision(NamedTuple):
     """The outcome of a command: events to append, and the reply once they have been applied.
 
-    ``keys`` are locked until then: no other decision may touch them. The events belong to the
-    command's ranker and, for a rename, to the new one.
+    ``keys`` are locked until then: no other decision may touch them.
     """
 
     made: tuple[Made, ...]
     reply: Callable[[], Any]
-    ranker: str
+    rankers: tuple[str, ...]
+    """The rankers whose logs the events extend."""
     keys: tuple[Touched, ...]
-
-    @property
-    def rankers(self) -> set[str]:
-        """The rankers whose logs the events extend."""
-        return {event.ranker for event, _ in self.made}
 
 
 class Engine:
@@ -221,10 +217,11 @@ class Engine:
         if decided is None:
             return None
         made, reply, given_up = decided
-        decision = Decision(made, reply, command.ranker, keys + given_up if made else keys)
+        rankers = (command.ranker, command.to) if isinstance(command, Rename) else (command.ranker,)
+        decision = Decision(made, reply, rankers, keys + given_up)
         if made:
             self._touched.update(decision.keys)
-            for ranker in decision.rankers:
+            for ranker in rankers:
                 self._n_open[ranker] = self._n_open.get(ranker, 0) + 1
         return decision
 
@@ -243,6 +240,8 @@ class Engine:
                 return self._rank_many(command, at)
             case GiveFeedback():
                 return self._feedback(command, at)
+            case GiveMany():
+                return self._feedback_many(command, at)
             case Activate():
                 return self._activate(command, at)
         return self._decide_of_whole(command, at)
@@ -452,6 +451,31 @@ class Engine:
         noted = made[0].seq
         return Decided((made,), lambda: FeedbackReply(live.outcome(answered, noted), noted))
 
+    def _feedback_many(self, command: GiveMany, at: int) -> Decided:
+        """Note feedback on many lists; each exception is the reply of its list alone."""
+        ranker, made = command.ranker, list[Made]()
+        replies: list[Exception | Callable[[], FeedbackReply]] = []
+        before = self._tips.get(ranker)
+        try:
+            for event_id, request in command.answers.items():
+                try:
+                    one = self._feedback(GiveFeedback(ranker, event_id, request), at)
+                except StoreDamaged:
+                    raise
+                except KeyholeError as error:
+                    replies.append(error)
+                else:
+                    made += one.made
+                    replies.append(one.reply)
+        except BaseException:  # nothing of it is appended
+            self._tips.pop(ranker, None)
+            if before is not None:
+                self._tips[ranker] = before
+            raise
+        return Decided(
+            tuple(made), lambda: [one if isinstance(one, Exception) else one() for one in replies]
+        )
+
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
         """Return a list that no longer waits for feedback, or raise :class:`NotFound`."""
         event = live.found(event_id, "rank")
@@ -548,6 +572,8 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
     match command:
         case GiveFeedback() | Activate():
             return (("event", command.ranker, command.event_id),)
+        case GiveMany():
+            return tuple([("event", command.ranker, event_id) for event_id in command.answers])
         case Rename():
             return ("ranker", command.ranker, ""), ("ranker", command.to, "")
         case Configure() | Reset() | Delete() | Expire():

@@ -13,7 +13,7 @@ def answer_to(
     k = ranked.k
     relevance: tuple[float, ...] = ()
     if request.status == "observed":
-        relevance = tuple(float(value) for value in request.relevance or ())
+        relevance = tuple([float(value) for value in request.relevance or ()])
         largest = float(live.config.request.get("max_grade", 1.0))
         if len(relevance) != k:
             raise InvalidInput(

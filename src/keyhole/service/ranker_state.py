@@ -383,9 +383,10 @@ class LiveRanker:
 
     def wait_at(self, seq: int) -> float:
         """Return the feedback wait that was in force at an event."""
-        return next(
-            (wait for since, wait in reversed(self.waits) if since <= seq), self.config.wait_seconds
-        )
+        for since, wait in reversed(self.waits):
+            if since <= seq:
+                return wait
+        return self.config.wait_seconds
 
     def outcome(self, answered: Answered, seq: int) -> Outcome:
         """Return the outcome of the feedback in event ``seq``.

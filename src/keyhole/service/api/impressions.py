@@ -16,6 +16,7 @@ from keyhole.service.commands import (
     FeedbackReply,
     FeedbackRequest,
     GiveFeedback,
+    GiveMany,
     IdempotencyKey,
     Rank,
     RankBatchReply,
@@ -26,7 +27,7 @@ from keyhole.service.commands import (
     RankRequest,
 )
 from keyhole.service.events import Outcome
-from keyhole.service.group_commit import Desk
+from keyhole.service.group_commit import MOST_IN_A_GROUP, Desk
 from keyhole.service.http.problems import BadBody, Refused, encode, problem_of, refused_body
 from keyhole.service.http.request import JSON_TYPES, NDJSON_TYPES, body_of, decode, json_of
 from keyhole.service.structured_logs import logger
@@ -154,27 +155,50 @@ async def give_feedback_batch(request: Request, service: "Service") -> Response:
         raise InvalidInput(f"A batch must have at most {MAX_LINES} lines, got {n_lines}.")
     desk, ranker = service.desk, request.path_params["ranker"]
     desk.engine.usable(ranker)
-    replies = await asyncio.gather(*(_one_line(desk, ranker, *each) for each in given))
+    replies = await _became_of(desk, ranker, given)
     return Response(
-        b"".join(encode(reply) + b"\n" for reply in replies), media_type=NDJSON_TYPES[0].decode()
+        b"".join([encode(reply) + b"\n" for reply in replies]), media_type=NDJSON_TYPES[0].decode()
     )
 
 
-async def _one_line(desk: Desk, ranker: str, number: int, line: bytes) -> LineReply:
-    """Return the result of one line; an exception becomes its problem."""
-    event_id = None
-    try:
-        given = decode(_feedback_line, line)
-        event_id = given.event_id
-        request = FeedbackRequest(given.status, given.relevance, given.truth)
-        reply: FeedbackReply = await desk.submit(GiveFeedback(ranker, event_id, request))
-    except Exception as error:
-        problem = problem_of(error)
-        if problem.status == 500:
-            logger().error("A line of a batch failed.", exc_info=error)
-        return LineReply(number, problem.status, event_id, type=problem.type, detail=problem.detail)
-    status = 201 if reply.created else 200
-    return LineReply(number, status, event_id, reply.learned, reply.seq)
+async def _became_of(desk: Desk, ranker: str, lines: list[tuple[int, bytes]]) -> list[LineReply]:
+    """Return the results of lines, in their order; an exception becomes its line's problem."""
+    replies: dict[int, LineReply] = {}
+    waves: list[dict[str, FeedbackRequest]] = [{}]
+    numbers: list[int] = []
+    for number, line in lines:
+        try:
+            said = decode(_feedback_line, line)
+        except Exception as error:
+            replies[number] = _refused_line(number, None, error)
+            continue
+        if said.event_id in waves[-1] or len(waves[-1]) == MOST_IN_A_GROUP:
+            waves.append({})  # the second feedback on a list is compared with the first
+        waves[-1][said.event_id] = FeedbackRequest(said.status, said.relevance, said.truth)
+        numbers.append(number)
+    commands = [GiveMany(ranker, wave) for wave in waves]
+    outcomes = await asyncio.gather(*map(desk.submit, commands), return_exceptions=True)
+    asked = iter(numbers)
+    for wave, outcome in zip(waves, outcomes, strict=True):
+        told = [outcome] * len(wave) if isinstance(outcome, BaseException) else outcome
+        for event_id, reply in zip(wave, told, strict=True):
+            number = next(asked)
+            replies[number] = _line_reply(number, event_id, reply)
+    return [replies[number] for number, _ in lines]
+
+
+def _line_reply(number: int, event_id: str, reply: FeedbackReply | Exception) -> LineReply:
+    if isinstance(reply, FeedbackReply):
+        status = 201 if reply.created else 200
+        return LineReply(number, status, event_id, reply.learned, reply.seq)
+    return _refused_line(number, event_id, reply)
+
+
+def _refused_line(number: int, event_id: str | None, error: Exception) -> LineReply:
+    problem = problem_of(error)
+    if problem.status == 500:
+        logger().error("A line of a batch failed.", exc_info=error)
+    return LineReply(number, problem.status, event_id, type=problem.type, detail=problem.detail)
 
 
 def _idempotency_key(value: bytes) -> str:
