@@ -18,8 +18,8 @@ REACHED_FOR = ("cli/", "lab/figures/", "bounds/")
 """What is not counted: the command line, drawing, and bounds by which rankers are tuned."""
 MOST_FILES = 12
 
-TOLD_UPWARDS = ("<lambda>", "advance")
-"""How progress is told to whoever asked for the work."""
+NO_STEPS = ("<lambda>", "advance", "<module>")
+"""How progress is told to whoever asked for the work; to be imported is no part of a walk."""
 
 LOG = "action,reward,propensity,x_0\n" + "0,1,0.5,0.1\n1,0,0.5,0.2\n1,1,0.5,0.4\n" * 30
 LISTS = "".join(f"1 qid:{query} 1:0.7\n0 qid:{query} 1:0.1\n" for query in range(9))
@@ -46,10 +46,8 @@ class Walk:
             return
         entered, stack = self._name(frame), list[str]()
         while frame is not None:
-            if frame.f_code.co_name in TOLD_UPWARDS:
-                return
             if frame.f_code.co_filename.startswith(str(PACKAGE)):
-                if frame.f_code.co_name == "<module>":  # to be imported is no part of a walk
+                if frame.f_code.co_name in NO_STEPS:
                     return
                 name = self._name(frame)
                 if name.startswith(WALKED) and (not stack or stack[-1] != name):
