@@ -18,8 +18,7 @@ from keyhole.game import LetorStream, Trace
 from keyhole.game.trace import RunMean
 from keyhole.lab.figures.layout import save_figure
 from keyhole.lab.figures.panels import Panel
-from keyhole.lab.kinds.experiments import list_axes
-from keyhole.lab.results import Curve, curves_csv
+from keyhole.lab.results import Curve, curves_csv, list_axes
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,8 @@ from keyhole.base.lazy import named
 from keyhole.experiment.description import BuiltExperiment, Experiment, is_told_the_best, sees_top
 from keyhole.game.play import check_playable
 from keyhole.game.trace import Trace, mean_and_error
-from keyhole.lab.kinds.experiments import list_axes
 from keyhole.lab.paired import AS_GOOD, BEST, WORSE, PairedVerdict, judge_pairs
-from keyhole.lab.results import REGRET, Axes, Curve
+from keyhole.lab.results import REGRET, Axes, Curve, list_axes
 from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
 
 _RUNS = 20

@@ -8,8 +8,7 @@ import numpy as np
 
 from keyhole.base.described import PlainData, check_fields
 from keyhole.experiment.description import Experiment
-from keyhole.lab.results import Axes, Curve
-from keyhole.measures import measure as named_measure
+from keyhole.lab.results import Axes, Curve, list_axes
 
 
 @dataclass(frozen=True)
@@ -116,12 +115,6 @@ def play_lists_to_the_end(label: str, lists: BuiltCurve, report: Any = None) -> 
         first = whole.index(since)
         totals, n_lists = totals - whole.totals[:, first], n_lists - int(whole.x[first])
     return Curve(label, whole.x[last:], totals[:, np.newaxis] / n_lists)
-
-
-def list_axes(measure: str) -> Axes:
-    """Return the axes of running means of a measure."""
-    better = "lower is better" if named_measure(measure).is_loss else "higher is better"
-    return Axes("list t", "mean of the lists up to t", "round", "average_score", better, False)
 
 
 def lists_end_axes(measure: str) -> Axes:
