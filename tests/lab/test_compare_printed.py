@@ -39,7 +39,7 @@ def test_the_table_has_the_numbers_of_the_record(tmp_path, monkeypatch):
         expected.append(
             [
                 row["ranker"],
-                f"{row['average_regret']:.4f} ± {row['average_regret_error']:.4f}",
+                f"{row['average_regret']:.4f}\u00a0±\u00a0{row['average_regret_error']:.4f}",
                 f"{low:.4f} to {high:.4f}" if row["standing"] not in (None, "best") else "",
                 row["standing"] or "sees top(1)",
             ]

@@ -31,7 +31,7 @@ def test_several_runs_have_a_mean_and_a_standard_error(path):
     assert several["average_score_error"] > 0
     assert several["curve"][-1][1] == pytest.approx(several["average_score"])
     assert score(path)["average_score_error"] is None
-    assert " ± " in learn(path, "--runs", 3).stdout
+    assert "\u00a0±\u00a0" in learn(path, "--runs", 3).stdout
 
 
 def test_recall_learns_by_default_and_the_papers_algorithm_beside_it(path):

@@ -286,7 +286,7 @@ def test_means_of_lists_are_of_those_since_a_round(since, greedy, tmp_path):
     whole = play_lists("a", built)
     end = play_lists_to_the_end("a", built)
     trace = play(
-        built.built.ranker, built.built.world, measure="NDCG@2", reveal=built.built.reveal,
+        built.games[0].ranker, built.games[0].world, measure="NDCG@2", reveal=built.games[0].reveal,
         rounds=30, seed=6, runs=2, n_points=30,
     )  # fmt: skip
     totals, others = trace.scores, trace.greedy

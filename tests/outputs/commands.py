@@ -134,7 +134,6 @@ def comparing(folder: Path) -> Iterator[Output]:
         "--label-noise", 0.1, "--against", "listnet",
     )  # fmt: skip
     asked = {
-        "spec.since": 0,
         "spec.noise": 0.1,
         "spec.world_options.{}": [3, 15],
         "spec.rounds": 30,

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from keyhole import Flips, play, ranker
+from keyhole import Flips, compare, play, ranker
 from keyhole.offline import evaluate
 from tests.outputs.leaves import Output
 
@@ -64,6 +64,13 @@ def of_sessions(log: Any) -> Iterator[Output]:
     yield Output("Trace.to_frame", frame)
     yield Output("Trace", _described(trace))
     yield Output("Trace.plot", _panel(trace.plot()))
+    compared = compare(
+        ["epsilon-greedy", "random"], {"items": 4, "top": 2, "measure": "SumLoss"}, rounds=45,
+        runs=3, seed=6, points=7,
+    )  # fmt: skip
+    yield Output("Comparison.to_frame", compared.to_frame().to_dict("records"))
+    yield Output("Comparison", _described(compared))
+    yield Output("Comparison.plot", _panel(compared.plot()))
     judged = evaluate(log, "uniform", "logged", confidence=0.9, seed=2)
     yield Output("Evaluation", _described(judged))
     yield Output("Evaluation.plot", _panel(judged.plot()))

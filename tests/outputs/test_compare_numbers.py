@@ -165,6 +165,50 @@ def test_lists_are_compared_by_score_run_by_run(tmp_path):
     check_words(told, costs, {})
 
 
+def test_sessions_show_a_comparison():
+    """A frame, a description and curves, of an experiment as a mapping with fields over it."""
+    rounds, runs, seed, at = 60, 4, 3, checkpoints(60)
+    comparison = keyhole.compare(
+        ["random", "epsilon-greedy"], {"items": 4, "top": 2, "measure": "SumLoss", "runs": 9},
+        rounds=rounds, runs=runs, seed=seed,
+    )  # fmt: skip
+    rows = comparison.to_frame().to_dict("records")
+    axes, costs = comparison.plot(), {}
+    for row, line, band in zip(rows, axes.lines, axes.collections, strict=True):
+        ranker = keyhole.ranker(
+            row["ranker"], n_items=4, horizon=rounds, k=2, measure="SumLoss", seed=seed
+        )
+        games = [
+            play_by_hand(ranker, Flips(4), Top(2), sum_loss, rounds, seed, number, number)
+            for number in range(runs)
+        ]
+        costs[row["ranker"]] = np.array([game.shown.mean() for game in games])
+        totals = np.cumsum([game.shown for game in games], axis=1)
+        regrets = (totals - np.array([game.best(True) for game in games])) / np.array(at)
+        for key, values in (
+            ("average_regret", regrets[:, -1]), ("average_score", costs[row["ranker"]])
+        ):  # fmt: skip
+            assert [row[key], row[f"{key}_error"]] == pytest.approx(mean_and_error(values))
+        drawn = [int(t) for t in line.get_xdata()]
+        points = [mean_and_error(regrets[:, at.index(t)]) for t in drawn]
+        assert drawn[-1] == rounds
+        assert len(drawn) >= len(at) - 1
+        assert np.asarray(line.get_ydata(), float) == pytest.approx([mean for mean, _ in points])
+        ends = {round(y, 9) for path in band.get_paths() for y in path.vertices[:, 1]}
+        assert ends == {round(m + s * 2.0 * error, 9) for m, error in points for s in (-1.0, 1.0)}
+        assert (row["sees"], row["is_judged"]) == ("top(2)", True)
+        assert row["seconds"] > 0.0
+    order, apart = check_standings(comparison.as_dict(), costs)
+    assert [row["ranker"] for row in rows] == order
+    assert rows[1]["worse_by"] == pytest.approx(costs[order[1]].mean() - costs[order[0]].mean())
+    assert rows[1]["standing"] == ("worse" if apart[order[1]] else "not told apart")
+    shown = dict(comparison._described().rows)
+    assert (shown["rounds"], shown["runs"]) == (str(rounds), str(runs))
+    assert (shown["best"], shown["measure"]) == (order[0], "SumLoss")
+    again = keyhole.compare(order, comparison.contest.built.experiment.to_json())
+    assert again.verdict == comparison.verdict
+
+
 def test_who_needs_more_than_is_shown_says_how_much():
     told = json.loads(run("compare", "--items", 3, "--rounds", 4, "--top", 2, "--json").stdout)
     for name, title in (("ftpl", "FTPL"), ("hedge", "Hedge"), ("onlinerank", "OnlineRank")):

@@ -9,7 +9,7 @@ import typer
 from keyhole.base.described import described
 from keyhole.base.errors import InvalidInput, shown
 from keyhole.base.files import write_atomically
-from keyhole.cli.csv_options import Ratings, Reading
+from keyhole.cli.data_options import Ratings, Reading
 from keyhole.cli.description_options import but, command
 from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
@@ -22,6 +22,7 @@ from keyhole.cli.terminal import (
     progress_bar,
     say,
     show_table,
+    shown_number,
     to_json,
 )
 from keyhole.experiment.description import Experiment
@@ -175,7 +176,7 @@ def _print(comparison: Comparison, record: Any) -> None:
         rows.append(
             (
                 escape(row["ranker"]),
-                _number(row[f"average_{what}"], row[f"average_{what}_error"]),
+                shown_number(row[f"average_{what}"], row[f"average_{what}_error"]),
                 f"{low:.4f} to {high:.4f}" if is_apart else "",
                 row["standing"] or f"sees {row['sees']}",
             )
@@ -192,9 +193,3 @@ def _print(comparison: Comparison, record: Any) -> None:
         say(f"Note: {note}.")
     for name, why in record["left_out"].items():
         say(f" {why}", f"{name} does not fit:", "dim")
-
-
-def _number(value: float | None, error: float | None) -> str:
-    if value is None:
-        return "not known"
-    return f"{value:.4f}" if error is None else f"{value:.4f} ± {error:.4f}"

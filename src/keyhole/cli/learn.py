@@ -9,7 +9,7 @@ import typer
 from keyhole.base.described import described
 from keyhole.base.errors import InvalidInput, check_integer, check_seed
 from keyhole.base.files import check_file
-from keyhole.cli.csv_options import Reading
+from keyhole.cli.data_options import Reading
 from keyhole.cli.description_options import but, command
 from keyhole.cli.learn_report import Learnt, print_results, record_of, say_where, write_results
 from keyhole.cli.settings import SettingsFile

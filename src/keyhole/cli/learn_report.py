@@ -10,7 +10,7 @@ import numpy as np
 
 import keyhole
 from keyhole.base.files import plain, write_atomically
-from keyhole.cli.terminal import escape, lower_is_better, say, show_table, to_json
+from keyhole.cli.terminal import escape, lower_is_better, say, show_table, shown_number, to_json
 from keyhole.contracts import Measure
 from keyhole.data import QuerySet
 from keyhole.experiment.description import Experiment
@@ -18,8 +18,7 @@ from keyhole.game import LetorStream, Trace
 from keyhole.game.trace import RunMean
 from keyhole.lab.figures.layout import save_figure
 from keyhole.lab.figures.panels import Panel
-from keyhole.lab.kinds.experiments import list_axes
-from keyhole.lab.results import Curve, curves_csv
+from keyhole.lab.results import Curve, curves_csv, list_axes
 
 
 @dataclass(frozen=True)
@@ -116,17 +115,13 @@ def say_where(model: Path | None, folder: Path | None) -> None:
         say(f"Figure and results are in {folder}.")
 
 
-def _number(value: float, error: float | None) -> str:
-    return f"{value:.4f}" + ("" if error is None else f" ± {error:.4f}")
-
-
 def print_results(records: Sequence[Any]) -> None:
     """Print a table of what was learnt, and one of the scores on lists held out, if there are."""
     rows = [
         (
             escape(record["ranker"]),
             f"{record['rounds']:,}",
-            _number(record["average_score"], record["average_score_error"]),
+            shown_number(record["average_score"], record["average_score_error"]),
             f"{record['average_greedy_score']:.4f}",
         )
         for record in records
@@ -157,7 +152,10 @@ def _print_test(records: Sequence[Any]) -> None:
     rows = [
         [
             escape(record["ranker"]),
-            *(_number(record["test"][name], record["test_errors"][name]) for name in first["test"]),
+            *(
+                shown_number(record["test"][name], record["test_errors"][name])
+                for name in first["test"]
+            ),
         ]
         for record in records
     ]

@@ -8,7 +8,7 @@ import typer
 
 from keyhole.base.errors import InvalidInput
 from keyhole.base.files import write_atomically
-from keyhole.cli.csv_options import Ratings
+from keyhole.cli.data_options import Ratings
 from keyhole.cli.description_options import but, command
 from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
@@ -22,6 +22,7 @@ from keyhole.cli.terminal import (
     say,
     short_name,
     show_table,
+    shown_number,
     to_json,
 )
 from keyhole.experiment.description import BuiltExperiment, Experiment
@@ -157,20 +158,14 @@ def _learnt(label: str, result: dict[str, Any]) -> str:
     return f"{label} would now show: {shown}"
 
 
-def _number(value: float | None, error: float | None = None) -> str:
-    if value is None:
-        return "not known"
-    return f"{value:.4f}" if error is None else f"{value:.4f}\u00a0±\u00a0{error:.4f}"
-
-
 def _print_results(labels: tuple[str, ...], results: list[dict[str, Any]]) -> None:
     rows = [
         (
             escape(label),
             result["reveal"],
-            _number(result["average_regret"], result["average_regret_error"]),
-            _number(result["average_score"]),
-            _number(result["best_fixed_score"]),
+            shown_number(result["average_regret"], result["average_regret_error"]),
+            shown_number(result["average_score"]),
+            shown_number(result["best_fixed_score"]),
             "not known" if result["slope"] is None else f"{result['slope']:.2f}",
         )
         for label, result in zip(labels, results, strict=True)

@@ -11,7 +11,7 @@ from rich.progress import Progress, TextColumn
 
 import keyhole
 from keyhole.base.errors import check_integer, check_number, check_seed
-from keyhole.cli.csv_options import Ratings
+from keyhole.cli.data_options import Ratings
 from keyhole.cli.description_options import command
 from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.simulated_users import (
@@ -21,7 +21,16 @@ from keyhole.cli.simulated_users import (
     find_or_create,
     judge,
 )
-from keyhole.cli.terminal import ERR, Json, escape, parse_options, print_json, say, show_table
+from keyhole.cli.terminal import (
+    ERR,
+    Json,
+    escape,
+    parse_options,
+    print_json,
+    say,
+    show_table,
+    shown_number,
+)
 from keyhole.experiment.worlds import check_fixed, make_world
 
 if TYPE_CHECKING:
@@ -219,18 +228,14 @@ def _progress(rounds: int, quiet: bool) -> Iterator[Callable[[Seen], None]]:
         yield watch
 
 
-def _number(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.4f}"
-
-
 def _print_table(record: dict[str, Any]) -> None:
     informed, best = record["full_information"], record["best_fixed_score"]
     rows = [
-        (f"{record['ranker']}, served", _number(record["average_regret"]),
-         _number(record["average_score"])),
+        (f"{record['ranker']}, served", shown_number(record["average_regret"]),
+         shown_number(record["average_score"])),
         (f"{informed['ranker']} as its theorem tunes it, told everything",
-         _number(informed["average_regret"]), _number(informed["average_score"])),
-        ("best fixed list", _number(None if best is None else 0.0), _number(best)),
+         shown_number(informed["average_regret"]), shown_number(informed["average_score"])),
+        ("best fixed list", shown_number(None if best is None else 0.0), shown_number(best)),
     ]  # fmt: skip
     show_table(
         escape(f"{record['measure']}, {record['rounds']} rounds"),

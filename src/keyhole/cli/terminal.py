@@ -82,6 +82,13 @@ def show_table(
             OUT.print(f"  {name}: {cell}", soft_wrap=True, highlight=False)
 
 
+def shown_number(value: float | None, error: float | None = None) -> str:
+    """Return a number of a table, with its standard error if that is known."""
+    if value is None:
+        return "not known"
+    return f"{value:.4f}" if error is None else f"{value:.4f}\u00a0±\u00a0{error:.4f}"
+
+
 def lower_is_better(is_loss: bool) -> str:
     """Return what is said of a measure that is a loss, after its name."""
     return "; lower is better" if is_loss else ""

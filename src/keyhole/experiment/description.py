@@ -47,7 +47,7 @@ class Experiment(PlainData, Described):
     >>> Experiment.from_json(experiment.to_json()) == experiment
     True
     >>> experiment.build().ranker
-    Keystone(n_items=5, horizon=1000)
+    Keystone(n_items=5, horizon=1000, measure=DCG())
     >>> round(experiment.play().average_regret.mean, 3) > 0
     True
     """

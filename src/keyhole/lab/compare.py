@@ -15,9 +15,8 @@ from keyhole.base.lazy import named
 from keyhole.experiment.description import BuiltExperiment, Experiment, is_told_the_best, sees_top
 from keyhole.game.play import check_playable
 from keyhole.game.trace import Trace, mean_and_error
-from keyhole.lab.kinds.experiments import list_axes
-from keyhole.lab.paired import AS_GOOD, WORSE, PairedVerdict, judge_pairs
-from keyhole.lab.results import REGRET, Axes, Curve
+from keyhole.lab.paired import AS_GOOD, BEST, WORSE, PairedVerdict, judge_pairs
+from keyhole.lab.results import REGRET, Axes, Curve, list_axes
 from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
 
 _RUNS = 20
@@ -142,9 +141,12 @@ class Comparison(Described):
         return draw(*traces, ax=ax, labels=labels, log_x=log_x, log_y=log_y)
 
     def _described(self) -> Description:
-        lines = self.sentences()
-        rows = [("verdict" if not number else "", line) for number, line in enumerate(lines)]
-        return Description(f"Comparison of {len(self.results)} rankers", rows)
+        verdict, built = self.verdict, self.contest.built
+        found = {standing: verdict.named(standing) for standing in (BEST, AS_GOOD, WORSE)}
+        rows = [(standing, ", ".join(names)) for standing, names in found.items() if names]
+        rows += [("measure", built.measure.label), ("world", built.world.call)]
+        rows += [("rounds", f"{built.experiment.rounds:,}"), ("runs", f"{verdict.n_runs:,}")]
+        return Description("Comparison", rows)
 
 
 _COLUMNS = (

@@ -16,10 +16,11 @@ from keyhole.experiment.description import BuiltExperiment
 from keyhole.experiment.worlds import check_fixed
 from keyhole.game.trace import RunMean, Trace, interval_over_runs, mean_and_error
 from keyhole.lab.figures.panels import REGRET, Axes
+from keyhole.measures import measure as named_measure
 
 __all__ = [
-    "AT_THE_END", "REGRET", "Axes", "Curve", "curves_csv", "play_regret", "play_to_the_end",
-    "summary",
+    "AT_THE_END", "REGRET", "Axes", "Curve", "curves_csv", "list_axes", "play_regret",
+    "play_to_the_end", "summary",
 ]  # fmt: skip
 
 AT_THE_END = Axes(
@@ -103,6 +104,12 @@ def play_to_the_end(label: str, built: BuiltExperiment, report: Any = None) -> C
     """Return the average regret of each run over all rounds."""
     whole = play_regret(label, built, report)
     return replace(whole, x=whole.x[-1:], values=whole.values[:, -1:])
+
+
+def list_axes(measure: str) -> Axes:
+    """Return the axes of running means of a measure."""
+    better = "lower is better" if named_measure(measure).is_loss else "higher is better"
+    return Axes("list t", "mean of the lists up to t", "round", "average_score", better, False)
 
 
 def curves_csv(curves: list[Curve], axes: Axes) -> bytes:

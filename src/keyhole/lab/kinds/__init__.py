@@ -9,7 +9,6 @@ from keyhole.experiment.description import Experiment
 from keyhole.lab.kinds.ads import AdSpec, ad_axes, build_ads, play_ads
 from keyhole.lab.kinds.experiments import (
     ListsSpec,
-    list_axes,
     lists_end_axes,
     play_lists,
     play_lists_to_the_end,
@@ -22,6 +21,7 @@ from keyhole.lab.results import (
     REGRET,
     Axes,
     Curve,
+    list_axes,
     play_regret,
     play_to_the_end,
 )

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from keyhole.base.described import PlainData, check_fields
-from keyhole.experiment.description import BuiltExperiment, Experiment
-from keyhole.lab.results import Axes, Curve
-from keyhole.measures import measure as named_measure
+from keyhole.experiment.description import Experiment
+from keyhole.lab.results import Axes, Curve, list_axes
 
 
 @dataclass(frozen=True)
@@ -46,15 +45,24 @@ class OfExperiment(PlainData):
         """Number of rounds to play, in all runs together."""
         return self.game.work
 
-    @property
-    def key(self) -> dict[str, Any]:
-        """All that the results depend on, as plain data."""
-        return self.as_dict()
-
     def as_dict(self) -> dict[str, Any]:
         """Return the description as plain data."""
         own = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**own, "game": self.game.as_dict()}
+
+
+@dataclass(frozen=True)
+class BuiltCurve:
+    """The games of a curve, ready to be played."""
+
+    spec: Any
+    games: tuple[Any, ...]
+    """Built experiments, or curves that are built of such."""
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """All that the results depend on, as plain data."""
+        return {**self.games[0].key, **self.spec.as_dict()}
 
 
 # --------------------------------------------------------------------- query-document lists
@@ -85,32 +93,19 @@ class ListsSpec(OfExperiment):
         game = replace(self.game, world=[str(path) for path in files], world_options={})
         return replace(self, game=game)
 
-    def build(self) -> "BuiltLists":
-        """Return the objects that it names, or raise with a sentence."""
-        return BuiltLists(self, self.game.build())
+    def build(self) -> BuiltCurve:
+        """Return the game, or raise with a sentence."""
+        return BuiltCurve(self, (self.game.build(),))
 
 
-@dataclass(frozen=True)
-class BuiltLists:
-    """What a description names, ready to be played."""
-
-    spec: ListsSpec
-    built: BuiltExperiment
-
-    @property
-    def key(self) -> dict[str, Any]:
-        """All that the results depend on, as plain data."""
-        return {**self.built.key, **self.spec.as_dict()}
-
-
-def play_lists(label: str, lists: BuiltLists, report: Any = None) -> Curve:
+def play_lists(label: str, lists: BuiltCurve, report: Any = None) -> Curve:
     """Return the running mean of the lists shown, one run per row."""
-    trace = lists.built.play(report)
+    trace = lists.games[0].play(report)
     totals = trace.greedy if lists.spec.greedy else trace.scores
     return Curve(label, trace.rounds, totals / trace.rounds)
 
 
-def play_lists_to_the_end(label: str, lists: BuiltLists, report: Any = None) -> Curve:
+def play_lists_to_the_end(label: str, lists: BuiltCurve, report: Any = None) -> Curve:
     """Return the mean of the lists from the round ``since`` on, one run per row."""
     whole = play_lists(label, lists, report)
     since, last = lists.spec.since, whole.index()
@@ -120,12 +115,6 @@ def play_lists_to_the_end(label: str, lists: BuiltLists, report: Any = None) -> 
         first = whole.index(since)
         totals, n_lists = totals - whole.totals[:, first], n_lists - int(whole.x[first])
     return Curve(label, whole.x[last:], totals[:, np.newaxis] / n_lists)
-
-
-def list_axes(measure: str) -> Axes:
-    """Return the axes of running means of a measure."""
-    better = "lower is better" if named_measure(measure).is_loss else "higher is better"
-    return Axes("list t", "mean of the lists up to t", "round", "average_score", better, False)
 
 
 def lists_end_axes(measure: str) -> Axes:

@@ -1,14 +1,14 @@
 """Studies of rates: games of rising horizons, each on a crowd as hard as it can be for it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from keyhole.base.errors import InvalidInput, check_integer, check_number
-from keyhole.experiment.description import Experiment
-from keyhole.lab.kinds.experiments import OfExperiment
+from keyhole.experiment.description import BuiltExperiment, Experiment
+from keyhole.lab.kinds.experiments import BuiltCurve, OfExperiment
 from keyhole.lab.kinds.sides import SidesSpec, play_sides
 from keyhole.lab.results import Axes, Curve, play_regret
 
@@ -71,34 +71,19 @@ class HorizonsSpec(OfExperiment):
         game = replace(self.game, rounds=horizon, world="hopeless")
         return SidesSpec(game, str(self.pair), learns)
 
-    def build(self) -> "BuiltHorizons":
+    def build(self) -> BuiltCurve:
         """Return the games of all horizons, or raise with a sentence."""
-        return BuiltHorizons(self, tuple(self._player(point) for point in self.points))
+        return BuiltCurve(self, tuple(self._game(point) for point in self.points))
 
-    def _player(self, horizon: int) -> Callable[[Any], Curve]:
+    def _game(self, horizon: int) -> BuiltCurve | BuiltExperiment:
         if self.pair is not None:
-            sides = self.sides_at(horizon).build()
-            return lambda report: play_sides("", sides, report)
+            return self.sides_at(horizon).build()
         game = self.at(horizon).build()
-        if not self.knows_horizon:
-            game = replace(game, ranker=game.ranker.fresh(horizon=None))
-        return lambda report: play_regret("", game, report)
+        return game if self.knows_horizon else replace(game, ranker=game.ranker.fresh(horizon=None))
 
 
-@dataclass(frozen=True)
-class BuiltHorizons:
-    """What plays the games of one horizon after the other, and returns their curves."""
-
-    spec: HorizonsSpec
-    players: tuple[Callable[[Any], Curve], ...]
-
-    @property
-    def key(self) -> dict[str, Any]:
-        """All that the results depend on, as plain data."""
-        return self.spec.as_dict()
-
-
-def play_horizons(label: str, built: BuiltHorizons, report: Any) -> Curve:
+def play_horizons(label: str, built: BuiltCurve, report: Any) -> Curve:
     """Return regret per round at the end of the games of each horizon, one run per row."""
-    ends = [play(report).values[:, -1] for play in built.players]
+    play = play_regret if built.spec.pair is None else play_sides
+    ends = [play("", game, report).values[:, -1] for game in built.games]
     return Curve(label, np.array(built.spec.points, dtype=np.int64), np.array(ends).T)

@@ -9,7 +9,7 @@ import numpy as np
 
 from keyhole.base.errors import InvalidInput
 from keyhole.experiment.description import BuiltExperiment
-from keyhole.lab.kinds.experiments import OfExperiment
+from keyhole.lab.kinds.experiments import BuiltCurve, OfExperiment
 from keyhole.lab.results import Axes, Curve, play_regret
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import Game
@@ -46,13 +46,13 @@ class SidesSpec(OfExperiment):
         """Number of rounds to play, in all runs and on both sides together."""
         return 2 * self.game.work
 
-    def build(self) -> "BuiltSides":
+    def build(self) -> BuiltCurve:
         """Return the games of both sides: the same ranker, told nothing of the side it is on."""
         if self.ranker == "fixed" and "ranking" not in self.game.ranker_options:
             raise InvalidInput(
                 "`ranking` of fixed must be given: the best one tells the sides apart."
             )
-        return BuiltSides(self, (self._side(0), self._side(1)))
+        return BuiltCurve(self, (self._side(0), self._side(1)))
 
     def _side(self, side: int) -> BuiltExperiment:
         options = {"pair": self.pair, "side": side}
@@ -60,20 +60,7 @@ class SidesSpec(OfExperiment):
         return replace(game, measure=named_measure(self.measure, **self.game.measure_options))
 
 
-@dataclass(frozen=True)
-class BuiltSides:
-    """One game per side of a pair."""
-
-    spec: SidesSpec
-    games: tuple[BuiltExperiment, BuiltExperiment]
-
-    @property
-    def key(self) -> dict[str, Any]:
-        """All that the results depend on, as plain data."""
-        return self.spec.as_dict()
-
-
-def play_sides(label: str, built: BuiltSides, report: Any) -> Curve:
+def play_sides(label: str, built: BuiltCurve, report: Any) -> Curve:
     """Return the average regret of each run, as a mean over the two sides."""
     first, second = (play_regret(label, game, report) for game in built.games)
     return replace(first, values=(first.values + second.values) / 2.0)

@@ -2,9 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from keyhole.base.described import described
 from keyhole.base.errors import check_integer, check_number
@@ -70,31 +68,3 @@ class Reading:
             share = check_number(self.permute_at, "--permute-at", above=0.0, at_most=1.0)
             found["permute_at"] = round(share * rounds)
         return found
-
-
-Threshold = Annotated[
-    float | None, typer.Option(help="For a .csv: ratings of at least this are relevant.")
-]
-Grades = Annotated[
-    int | None,
-    typer.Option(help="For a .csv: cut ratings into so many grades, 0 to this less one."),
-]
-Missing = Annotated[
-    str | None,
-    typer.Option(help="For a .csv: people with a missing rating are an error, or drop."),
-]
-Ids = Annotated[
-    str | None,
-    typer.Option(
-        help="For a .csv: the column of this name tells people apart and is left out.",
-        metavar="NAME",
-    ),
-]
-
-OPTIONS = {name: f"--{name}" for name in ("threshold", "grades", "missing", "ids")}
-"""What sentences about such a file call them."""
-
-
-def given(**options: Any) -> dict[str, Any]:
-    """Return the options that were given."""
-    return {name: value for name, value in options.items() if value is not None}
