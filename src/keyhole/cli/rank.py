@@ -41,9 +41,7 @@ def rank_command(
     ],
     model: Annotated[Path | None, "The model, where it does not come first."] = None,
     groups: Groups = None,
-    form: Annotated[
-        str, typer.Option("--format", help="tsv: a table; trec: a run for trec_eval; or json.")
-    ] = "tsv",
+    form: Annotated[str, "tsv: a table; trec: a run for trec_eval; or json.", "--format"] = "tsv",
     tag: Annotated[str, "What a TREC run is called."] = "keyhole",
     as_json: Json = False,
 ) -> None:
