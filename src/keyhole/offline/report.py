@@ -99,7 +99,7 @@ class Judged(Described):
         """How its importance weights overlap with the log."""
         found = self.diagnostics
         if found is None:
-            return f"{self.name}: how it overlaps with the log is not known."
+            return ""
         return (
             f"{self.name}: {found.effective_rows:,.0f} effective rows of {found.n_rows:,}, acts in "
             f"{found.overlap:.1%} of them ({found.n_rewarded} rewarded), largest weight "
@@ -209,24 +209,17 @@ class Evaluation(Described):
         ``value``, ``standard_error``, ``bound``, ``at_least``, and the interval ``low`` to
         ``high``; what is not known is NaN.
         """
+        sides = zip(("policy", "baseline", "difference"), self.compared, strict=True)
         rows = [
             {
-                "side": side,
-                "name": name,
-                "estimate": key,
-                "value": line.estimate.value,
-                "standard_error": line.estimate.error,
-                "bound": bound,
-                "at_least": line.bounds[bound].value,
-                "low": found.low,
-                "high": found.high,
+                "side": side, "name": name, "estimate": key, "value": line.estimate.value,
+                "standard_error": line.estimate.error, "bound": bound,
+                "at_least": line.bounds[bound].value, "low": found.low, "high": found.high,
             }
-            for side, (name, lines) in zip(
-                ("policy", "baseline", "difference"), self.compared, strict=True
-            )
+            for side, (name, lines) in sides
             for key, line in lines.items()
             for bound, found in line.intervals.items()
-        ]
+        ]  # fmt: skip
         return data_frame(rows)
 
     def as_dict(self) -> dict[str, Any]:
