@@ -253,21 +253,10 @@ def compare(
 ) -> Evaluation:
     """Return the report on a policy and a baseline, whatever log their estimates are of.
 
-    Parameters
-    ----------
-    sides
-        The policy and the baseline.
-    bound
-        The bound that decides.
-    difference
-        Estimates of the difference; by default that of the estimates, row by row.
-    decisive
-        The estimate whose difference decides.
-    bounds
-        The bounds to tell.
-    remarks
-        Warnings that come before those of the diagnostics.
+    ``bound`` on the ``decisive`` difference decides, of the ``bounds`` that are told. Differences
+    are taken row by row unless they are given. ``remarks`` are warnings that come first.
     """
+    policy, baseline = sides
 
     def line(estimate: Estimate, trials: tuple[int, int] | str | None = None) -> Line:
         options: dict[str, Any] = {} if trials is None else {"trials": trials}
@@ -285,7 +274,6 @@ def compare(
         )
         for side in sides
     ]
-    policy, baseline = sides
     apart = difference or {
         name: estimate.minus(baseline.estimates[name])
         for name, estimate in policy.estimates.items()
@@ -298,13 +286,6 @@ def compare(
         warnings.append(f"There is no {bound} bound: {decided.why_not}; give the range of rewards.")
     n_rows = len(lines[decisive].estimate.contributions)
     return Evaluation(
-        judged[0],
-        judged[1],
-        lines,
-        confidence,
-        bound,
-        n_rows,
-        tuple(notes),
-        tuple(warnings),
+        judged[0], judged[1], lines, confidence, bound, n_rows, tuple(notes), tuple(warnings),
         decisive,
-    )
+    )  # fmt: skip
