@@ -73,6 +73,7 @@ def of_sessions(log: Any) -> Iterator[Output]:
     yield Output("Comparison.plot", _panel(compared.plot()))
     judged = evaluate(log, "uniform", "logged", confidence=0.9, seed=2)
     yield Output("Evaluation", _described(judged))
+    yield Output("Evaluation.to_frame", judged.to_frame().to_dict("records"))
     yield Output("Evaluation.plot", _panel(judged.plot()))
     yield Output("Judged", _described(judged.policy))
     yield Output("Line", _described(judged.policy.lines["importance-weighted"]))

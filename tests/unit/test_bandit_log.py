@@ -418,3 +418,45 @@ def test_a_file_is_an_open_bandit_file_by_its_columns_alone(tmp_path):
     assert is_open_bandit(open_csv(path))
     path.write_text("item_id,position,click\n0,1,1\n")
     assert not is_open_bandit(open_csv(path))
+
+
+@pytest.mark.parametrize("frames", ["pandas", "polars"])
+def test_columns_of_frames_are_those_of_arrays_and_name_the_features(frames):
+    library = pytest.importorskip(frames)
+    table = library.DataFrame({"age": [31.0, 40.0, 25.0], "mac": [0, 1, 1]})
+    columns: dict[str, Any] = {
+        "actions": ["tea", "milk", "tea"], "rewards": [0, 1, 1], "propensities": [0.5, 0.25, 0.5],
+        "positions": [0, 2, 1], "times": ["2026-01-03", "2026-01-01", "2026-01-02"],
+        "groups": ["a", "b", "a"],
+    }  # fmt: skip
+    log = BanditLog.of(table, **{name: library.Series(column) for name, column in columns.items()})
+    plain = BanditLog.of(np.array(table), feature_names=["age", "mac"], **columns)
+    for name, value in vars(plain).items():
+        found = getattr(log, name)
+        assert np.array_equal(found, value) if name != "n_actions" else found == value, name
+    named = BanditLog.of(table, [0, 1, 0], [0, 1, 1], [0.5] * 3, feature_names=["a", "b"])
+    assert named.feature_names == ("a", "b")
+    assert BanditLog.of(np.array(table), [0, 1, 0], [0, 1, 1], [0.5] * 3).feature_names is None
+
+
+@pytest.mark.parametrize("frames", ["pandas", "polars"])
+def test_a_frame_where_a_column_belongs_is_named_and_not_printed(frames):
+    library = pytest.importorskip(frames)
+    table = library.DataFrame({"age": ["31", "x", "25"], "mac": ["0", "1", "1"]})
+    good: dict[str, Any] = {
+        "contexts": np.zeros((3, 1)), "actions": [0, 1, 0], "rewards": [0, 1, 1],
+        "propensities": [0.5] * 3,
+    }  # fmt: skip
+    for name in ("actions", "rewards", "propensities", "positions", "times", "groups"):
+        sentence = f"^{name} of a BanditLog must have 1 dimensions, got 2.$"
+        with pytest.raises(InvalidInput, match=sentence):
+            BanditLog.of(**{**good, name: table})
+    sentence = "^contexts of a BanditLog must be numbers, got 'x' in row 1.$"
+    with pytest.raises(InvalidInput, match=sentence):
+        BanditLog.of(**{**good, "contexts": table})
+
+
+def test_numbered_columns_of_a_frame_are_no_names():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame([[1.0, 2.0], [3.0, 4.0]])
+    assert BanditLog.of(table, [0, 1], [0, 1], [0.5] * 2).feature_names is None

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -391,6 +392,41 @@ def test_the_gate_refuses_with_a_sentence():
         evaluate(log, "uniform", bound="clopper-pearson")
     with pytest.raises(InvalidInput, match="at least 4 rows, got 3"):
         evaluate(simulated(n_rows=3, rewards=[0, 1, 0]), "best-fixed")
+
+
+def test_what_is_no_policy_is_told_what_one_is():
+    log = simulated(n_rows=50)
+
+    nobody: Any = object()
+
+    class Classifier:
+        def predict_proba(self, contexts):
+            return np.full((len(contexts), 3), 1 / 3)
+
+    sentence = (
+        r"A policy must be uniform, logged, best-fixed, or have a method probabilities\(contexts\)"
+        r".* or be its \(n, n_actions\) table, got <.*Classifier.*>; predict_proba\(log.contexts\) "
+    )
+    with pytest.raises(InvalidInput, match=sentence):
+        evaluate(log, cast(Any, Classifier()))
+    with pytest.raises(InvalidInput, match=r"table, got <object object at .*>\.$"):
+        evaluate(log, nobody)
+    by_table = evaluate(log, Classifier().predict_proba(log.contexts))
+    assert by_table.policy.lines["direct"].estimate.value == pytest.approx(
+        evaluate(log, "uniform").policy.lines["direct"].estimate.value
+    )
+    with pytest.raises(InvalidInput, match="must be numbers in rows"):
+        evaluate(log, [["a", "b", "c"]] * 50)
+
+
+def test_a_log_of_choices_is_rounds_of_one_column():
+    log = simulated(n_rows=50)
+    rounds = log.as_rounds()
+    assert np.array_equal(rounds.seen[:, 0], log.actions)
+    assert np.array_equal(rounds.chances[:, 0], log.propensities)
+    chosen = rounds.scores(np.ones((50, 1)))
+    assert np.array_equal(chosen, log.rewards / log.propensities)
+    assert rounds.least_chance == log.propensities.min()
 
 
 def test_a_bound_or_an_estimator_is_one_row(monkeypatch, tmp_path):

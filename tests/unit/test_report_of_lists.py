@@ -8,7 +8,7 @@ import pytest
 
 from keyhole.base.errors import InvalidInput
 from keyhole.game.log import Log
-from keyhole.offline import evaluate_lists, item_position, seen_items, top_set
+from keyhole.offline import evaluate_lists, interval, item_position, seen_items, top_set
 from keyhole.offline.lists import revealed
 from tests.unit import references_gate
 from tests.unit.references import dcg
@@ -185,6 +185,35 @@ def test_a_row_of_which_nothing_is_revealed_is_refused_and_the_others_are_judged
         evaluate_lists(LOG._replace(features=np.empty((len(LOG.values), 0))), "logged")
 
 
+def test_an_interval_of_top_sets_is_that_of_the_report():
+    """Both end at the largest score, which a few heavy rows would go beyond."""
+    policy, score = tops_in_another_order(3), dcg_at(2)([3.0, 3.0])
+    high = score / float(LOG.propensities.min())
+    found = interval("betting", top_set(LOG, policy, k=2, high=high))
+    told = evaluate_lists(LOG, policy, k=2, max_grade=3.0).policy.lines["importance-weighted"]
+    assert found.ends == pytest.approx(told.intervals["betting"].ends, rel=1e-12)
+    assert found.high == pytest.approx(score)
+
+
+def test_a_list_shorter_than_what_counts_is_not_filled_up_with_the_next_one():
+    """Lists of one and of two documents, all seen; of the first ones nothing is relevant."""
+    log = Log(
+        0, 0, np.arange(4), np.ones(4, bool), np.full(4, 0.5), np.array([0, 1, 3, 4, 6]),
+        np.array([0, 1, 0, 0, 0, 1]), np.array([0.0, 1.0, 0.0, 0.0, 0.0, 1.0]), np.ones((6, 1)),
+    )  # fmt: skip
+    assert revealed(log) == 2
+    found = evaluate_lists(log, "logged").policy.diagnostics
+    assert found is not None
+    assert (found.n_rows, found.n_rewarded) == (4, 2)
+    rounds = log.as_rounds(2)
+    assert rounds.seen.tolist() == [[0, -1], [1, 0], [0, -1], [0, 1]]
+    np.testing.assert_array_equal(
+        rounds.gains, [[0.0, np.nan], [1.0, 0.0], [0.0, np.nan], [0.0, 1.0]]
+    )
+    assert (rounds.chances == 0.5).all()
+    assert rounds.least_chance == 0.5
+
+
 # ------------------------------------------------------------------ estimators of lists
 
 
@@ -246,5 +275,6 @@ def test_tops_may_be_worth_what_is_said():
     policy = [shown(row)[0] for row in range(40)]
     most = top_set(LOG, policy, k=2).contributions.max()
     assert top_set(LOG, policy, k=2, high=most).range == (0.0, most)
+    assert top_set(LOG, policy, k=2).value_range is None
     with pytest.raises(InvalidInput, match="`high` must be at least the largest contribution"):
         top_set(LOG, policy, k=2, high=0.99 * most)

@@ -325,3 +325,42 @@ def test_every_verdict_is_that_of_the_bound_that_decides():
         assert found.verdict == ("promote" if decides > 0 else "keep")
         verdicts.add((bound, found.verdict))
     assert len(verdicts) > 4
+
+
+def test_a_frame_has_every_bound_of_every_estimate():
+    """A row for each, from the report by definition; what has no bound has no number."""
+    question: dict[str, Any] = {
+        "confidence": 0.8, "bound": "student-t", "rewards": (-1.0, 2.0), "clip": 1.3, "seed": 4
+    }  # fmt: skip
+    found = evaluate(
+        GRADED, CHANCES, OTHERS, floor=0.05, predictions=TABLE, names=("new", "old"), **question
+    )
+    expected = references_gate.report(
+        GRADED,
+        [
+            ("new", CHANCES, CHANCES.max() / 0.05, BINARY),
+            ("old", OTHERS, OTHERS.max() / 0.05, BINARY),
+        ],
+        **question,
+        table=TABLE,
+        elsewhere=True,
+    )
+    table = found.to_frame().astype(object)
+    frame = iter(table.where(table.notna(), None).to_dict("records"))
+    sides = {
+        ("policy", "new"): expected["policy"]["estimates"],
+        ("baseline", "old"): expected["baseline"]["estimates"],
+        ("difference", "new minus old"): expected["difference"],
+    }
+    for (side, name), lines in sides.items():
+        for estimate, line in lines.items():
+            for bound, ends in line["intervals"].items():
+                assert_same(
+                    next(frame),
+                    {
+                        "side": side, "name": name, "estimate": estimate, "value": line["value"],
+                        "standard_error": line["standard_error"], "bound": bound,
+                        "at_least": line["bounds"][bound], "low": ends[0], "high": ends[1],
+                    },
+                )  # fmt: skip
+    assert next(frame, None) is None

@@ -134,7 +134,10 @@ def top_set(
     rounds = log.as_rounds(k)
     scores, agrees = _scores(log, rounds, rankings, score)
     found = seen_items(scores, rounds.chances[:, :1], agrees)
-    return _estimate(f"top-set, {score.label}", found.contributions, high)
+    estimate = _estimate(f"top-set, {score.label}", found.contributions, high)
+    if high is None or estimate.range is None or rounds.least_chance is None:
+        return estimate
+    return replace(estimate, value_range=(0.0, high * rounds.least_chance))  # a score, unweighted
 
 
 def rankings_by(model: "Model", log: Log, name: str = "the model") -> list[IntArray]:

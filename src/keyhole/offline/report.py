@@ -99,7 +99,7 @@ class Judged(Described):
         """How its importance weights overlap with the log."""
         found = self.diagnostics
         if found is None:
-            return f"{self.name}: how it overlaps with the log is not known."
+            return ""
         return (
             f"{self.name}: {found.effective_rows:,.0f} effective rows of {found.n_rows:,}, acts in "
             f"{found.overlap:.1%} of them ({found.n_rewarded} rewarded), largest weight "
@@ -209,24 +209,17 @@ class Evaluation(Described):
         ``value``, ``standard_error``, ``bound``, ``at_least``, and the interval ``low`` to
         ``high``; what is not known is NaN.
         """
+        sides = zip(("policy", "baseline", "difference"), self.compared, strict=True)
         rows = [
             {
-                "side": side,
-                "name": name,
-                "estimate": key,
-                "value": line.estimate.value,
-                "standard_error": line.estimate.error,
-                "bound": bound,
-                "at_least": line.bounds[bound].value,
-                "low": found.low,
-                "high": found.high,
+                "side": side, "name": name, "estimate": key, "value": line.estimate.value,
+                "standard_error": line.estimate.error, "bound": bound,
+                "at_least": line.bounds[bound].value, "low": found.low, "high": found.high,
             }
-            for side, (name, lines) in zip(
-                ("policy", "baseline", "difference"), self.compared, strict=True
-            )
+            for side, (name, lines) in sides
             for key, line in lines.items()
             for bound, found in line.intervals.items()
-        ]
+        ]  # fmt: skip
         return data_frame(rows)
 
     def as_dict(self) -> dict[str, Any]:
@@ -260,21 +253,10 @@ def compare(
 ) -> Evaluation:
     """Return the report on a policy and a baseline, whatever log their estimates are of.
 
-    Parameters
-    ----------
-    sides
-        The policy and the baseline.
-    bound
-        The bound that decides.
-    difference
-        Estimates of the difference; by default that of the estimates, row by row.
-    decisive
-        The estimate whose difference decides.
-    bounds
-        The bounds to tell.
-    remarks
-        Warnings that come before those of the diagnostics.
+    ``bound`` on the ``decisive`` difference decides, of the ``bounds`` that are told. Differences
+    are taken row by row unless they are given. ``remarks`` are warnings that come first.
     """
+    policy, baseline = sides
 
     def line(estimate: Estimate, trials: tuple[int, int] | str | None = None) -> Line:
         options: dict[str, Any] = {} if trials is None else {"trials": trials}
@@ -292,7 +274,6 @@ def compare(
         )
         for side in sides
     ]
-    policy, baseline = sides
     apart = difference or {
         name: estimate.minus(baseline.estimates[name])
         for name, estimate in policy.estimates.items()
@@ -305,13 +286,6 @@ def compare(
         warnings.append(f"There is no {bound} bound: {decided.why_not}; give the range of rewards.")
     n_rows = len(lines[decisive].estimate.contributions)
     return Evaluation(
-        judged[0],
-        judged[1],
-        lines,
-        confidence,
-        bound,
-        n_rows,
-        tuple(notes),
-        tuple(warnings),
+        judged[0], judged[1], lines, confidence, bound, n_rows, tuple(notes), tuple(warnings),
         decisive,
-    )
+    )  # fmt: skip

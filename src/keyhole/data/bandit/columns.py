@@ -20,16 +20,37 @@ class UnusableRow(InvalidInput):
         self.reason = reason
 
 
+def plain(values: Any, name: str, n_dims: int = 1) -> Any:
+    """Return a column or a frame of pandas or polars as an array, anything else as it is.
+
+    Examples
+    --------
+    >>> import polars
+    >>> plain(polars.Series(["tea", "milk"]), "actions").tolist()
+    ['tea', 'milk']
+    """
+    if not hasattr(values, "to_numpy"):
+        return values
+    array = values.to_numpy()
+    if array.ndim != n_dims:
+        raise InvalidInput(
+            f"{name} of a BanditLog must have {n_dims} dimensions, got {array.ndim}."
+        )
+    return array
+
+
 def numbers(values: Any, name: str, n_dims: int) -> FloatArray:
     """Return a column of a log as an array of numbers, or raise."""
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError):
-        for row, cell in enumerate(values if np.iterable(values) else [values]):
-            if n_dims == 1 and not is_number(cell):
-                raise InvalidInput(
-                    f"{name} of a BanditLog must be numbers, got {cell!r} in row {row}."
-                ) from None
+        for row, cells in enumerate(values if np.iterable(values) else [values]):
+            in_rows = n_dims == 2 and np.iterable(cells) and not isinstance(cells, str)
+            for cell in cells if in_rows else [cells] * (n_dims == 1):
+                if not is_number(cell):
+                    raise InvalidInput(
+                        f"{name} of a BanditLog must be numbers, got {shown(cell)} in row {row}."
+                    ) from None
         raise InvalidInput(
             f"{name} of a BanditLog must be numbers in rows of one length."
         ) from None

@@ -14,6 +14,7 @@ from keyhole.data.bandit.columns import (
     different_names,
     is_number,
     numbers,
+    plain,
     seconds_of,
     whole,
 )
@@ -127,7 +128,8 @@ class BanditLog(Described):
         """Return a log of arrays, with as many actions as it shows or names, on one place.
 
         Actions are numbers from 0, or names: those of ``action_names``, or by default all that
-        occur, sorted.
+        occur, sorted. Columns may be those of pandas or polars; the columns of a frame name the
+        features.
 
         Examples
         --------
@@ -135,20 +137,23 @@ class BanditLog(Described):
         >>> log.actions.tolist(), log.action_names
         ([1, 0], ('milk', 'tea'))
         """
-        taken, action_names = _numbered(actions, action_names, n_actions)
+        columns = getattr(contexts, "columns", ()) if feature_names is None else ()
+        if len(columns) and all(isinstance(name, str) for name in columns):
+            feature_names = list(columns)
+        taken, action_names = _numbered(plain(actions, "actions"), action_names, n_actions)
         if n_actions is None:
             n_actions = _actions_shown(taken) if action_names is None else len(action_names)
         return cls(
-            contexts,  # type: ignore[arg-type]  # converted by the constructor
+            plain(contexts, "contexts", 2),  # converted by the constructor
             taken,
-            rewards,  # type: ignore[arg-type]
-            propensities,  # type: ignore[arg-type]
+            plain(rewards, "rewards"),
+            plain(propensities, "propensities"),
             n_actions,
-            np.zeros(len(taken), np.int64) if positions is None else positions,  # type: ignore[arg-type]
+            np.zeros(len(taken), np.int64) if positions is None else plain(positions, "positions"),
             None if action_names is None else tuple(action_names),
             None if feature_names is None else tuple(feature_names),
-            times,  # type: ignore[arg-type]
-            groups,  # type: ignore[arg-type]
+            plain(times, "times"),
+            plain(groups, "groups"),
         )
 
     def _described(self) -> Description:

@@ -49,13 +49,13 @@ def of_trace(trace: Trace, label: str | None) -> CurveDrawing:
 
 def of_evaluation(evaluation: Evaluation, label: str | None) -> EstimatesDrawing:
     """Return the difference of both policies, with its lower bounds."""
-    names = f"{evaluation.policy.name} minus {evaluation.baseline.name}"
+    names, difference = evaluation.compared[2]
     caption = (
         f"above 0: better than the baseline; lines go down to the {evaluation.decided_by} bound, "
         f"which decides\nmarks: one-sided {evaluation.confidence:.0%} lower bounds"
     )
     shown = names if label is None else label
-    estimates = estimates_of(shown, evaluation.difference, evaluation.decided_by)
+    estimates = estimates_of(shown, difference, evaluation.decided_by)
     return EstimatesDrawing(estimates, tuple(BOUNDS), caption)
 
 

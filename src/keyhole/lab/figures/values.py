@@ -23,19 +23,16 @@ def make_values(folder: Path, evaluation: Evaluation) -> Any:
     """Return the figure that :func:`save_values` writes."""
     figure = new_figure(folder, _WIDTH, _HEIGHT)
     values, difference = figure.subplots(1, 2, sharey=True)
-    decided_by, judged = evaluation.decided_by, (evaluation.policy, evaluation.baseline)
-    minus = f"{judged[0].name} minus {judged[1].name}"
-    looks = looks_of((label, "") for label in (judged[0].name, judged[1].name, minus))
-    both = [estimates_of(each.name, each.lines, decided_by) for each in judged]
-    hidden = draw_estimates(values, both, tuple(BOUNDS), looks)
-    both = [estimates_of(minus, evaluation.difference, decided_by)]
-    hidden += draw_estimates(difference, both, tuple(BOUNDS), looks, zero=True)
+    drawn = [estimates_of(*each, evaluation.decided_by) for each in evaluation.compared]
+    looks = looks_of((each.label, "") for each in drawn)
+    hidden = draw_estimates(values, drawn[:2], tuple(BOUNDS), looks)
+    hidden += draw_estimates(difference, drawn[2:], tuple(BOUNDS), looks, zero=True)
     values.set_xlabel("reward per row")
     difference.set_xlabel("difference of rewards per row (deciding bound above 0: promote)")
-    for plot, title in ((values, "both policies"), (difference, minus)):
+    for plot, title in ((values, "both policies"), (difference, drawn[2].label)):
         plot.set_title(wrapped(title, 0.4 * _WIDTH, _PANEL_TITLE), fontsize=_PANEL_TITLE)
     legend = [LegendEntry(*each) for each in zip(*values.get_legend_handles_labels(), strict=True)]
-    title = f"{judged[0].name} against {judged[1].name}: {evaluation.verdict}"
+    title = f"{drawn[0].label} against {drawn[1].label}: {evaluation.verdict}"
     frame(figure, title, _caption(evaluation, hidden), legend)
     return figure
 
