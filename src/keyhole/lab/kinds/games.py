@@ -26,7 +26,7 @@ from keyhole.worlds import WORLDS, Choices, Ratings, Recorded, Shuffled
 _DIGITS = 10
 _FILE_OPTIONS = (
     "threshold", "grades", "n_chosen", "scale", "columns", "missing", "delimiter", "decimal",
-    "header", "index", "ids",
+    "header", "index", "ids", "long",
 )  # fmt: skip
 
 
@@ -128,6 +128,8 @@ def build_world(spec: GameSpec) -> tuple[World, list[str]]:
     if table.has_index:
         named = "the first column" if "ids" not in options else f"the column {options['ids']!r}"
         notes.append(f"{named} names the people and is no item")
+    if table.is_long:
+        notes.append("rows are user, item and rating")
     if table.n_dropped:
         notes.append(f"{table.n_dropped} people left out: a rating is missing")
     return world, notes
