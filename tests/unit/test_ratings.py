@@ -446,6 +446,6 @@ def test_the_table_of_a_long_file_fits_the_memory(write, monkeypatch):
     monkeypatch.setenv("KEYHOLE_MEMORY_LIMIT", "100K")
     rows = "".join(f"u{i},i{i},1\n" for i in range(100))
     with pytest.raises(
-        InvalidInput, match="the table of users by items .* would take 160000 bytes"
+        InvalidInput, match=r"the table of users by items .* would take 160000 bytes"
     ):
         read_ratings(write("user,item,rating\n" + rows))
