@@ -33,15 +33,15 @@ class Look(NamedTuple):
     mark: str
 
 
-class _Shown(NamedTuple):
+class _Style(NamedTuple):
     """What a ranker is called, and how it is drawn."""
 
     name: str
     look: Look
 
 
-def _shown(name: str, colour: str, dash: Any, mark: str) -> _Shown:
-    return _Shown(name, Look(colour, dash, mark))
+def _shown(name: str, colour: str, dash: Any, mark: str) -> _Style:
+    return _Style(name, Look(colour, dash, mark))
 
 
 RANKERS_SHOWN = {
