@@ -31,16 +31,11 @@ def main() -> None:
 
 
 def _run() -> None:
-    from keyhole.base.errors import LibraryMissing
-    from keyhole.cli.exit_codes import one_sentence
+    from keyhole.cli.exit_codes import needing, one_sentence
 
     with one_sentence():
-        try:
+        with needing("The command line", "all"):
             from keyhole.cli.app import app
-        except ModuleNotFoundError as error:
-            if error.name and error.name.startswith("keyhole"):
-                raise
-            raise LibraryMissing(f"The command line needs {error.name}", "all") from None
         app()
 
 

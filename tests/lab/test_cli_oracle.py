@@ -139,7 +139,7 @@ def test_a_game_of_ones_own(tmp_path):
     ("arguments", "sentence"),
     [
         ("NDCG --items 4 --top 5", "`k` of Top must be an integer between 1 and n_items=4, got 5."),
-        ("NDCG --items 4 --top 2 --grades 1", "`grades` must be an integer between 2 and"),
+        ("NDCG --items 4 --top 2 --grades 1", "--grades must be an integer between 2 and"),
         ("NDGC --items 4 --top 2", "got 'NDGC'. Did you mean 'NDCG'?"),
         ("NDCG --items 4 --top 2 --method rules", "Did you mean 'rule'?"),
         ("NDCG --items 9 --top 2 --method enumeration", "is too large to enumerate"),
@@ -263,7 +263,7 @@ def test_ctrl_c_leaves_finished_cells(tmp_path):
         ("--items x", "--items must be numbers or ranges such as 2-5, got 'x'."),
         ("--items 5-2", "--items must have ranges that rise, got '5-2'."),
         ("--items 2-80", "items must add up to at most 150 columns of a figure, got 3239."),
-        ("--grades 1", "`grades` must be an integer of at least 2, got 1."),
+        ("--grades 1", "--grades must be an integer of at least 2, got 1."),
         ("--measures NDGC", "Did you mean 'NDCG'?"),
         ("--items 0", "`n_items` must be an integer of at least 1, got 0."),
     ],

@@ -11,7 +11,8 @@ from typer.core import TyperCommand
 import keyhole
 from keyhole.base.errors import InvalidInput
 from keyhole.base.files import check_folder, write_atomically
-from keyhole.cli.exit_codes import ExitCode, one_sentence
+from keyhole.cli.description_options import command
+from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.terminal import ERR, Json, print_json, progress_bar, say
 from keyhole.lab import atlas as maps
 from keyhole.lab.figures.atlas import save_atlas
@@ -52,19 +53,12 @@ def _numbers(texts: list[str], name: str) -> list[int]:
 
 
 @atlas_app.command(name="atlas", cls=AtlasCommand)
+@command("Interrupted; finished cells are kept, and the same command goes on.")
 def atlas_command(
-    out: Annotated[
-        Path, typer.Option(help="Folder for atlas.png, atlas.svg, atlas.csv and atlas.md.")
-    ],
-    items: Annotated[
-        list[str] | None, typer.Option(help="Lengths of lists: 2-5 (default), or 3 8.")
-    ] = None,
-    grades: Annotated[
-        list[str] | None, typer.Option(help="Numbers of grades: 2 3 (default).")
-    ] = None,
-    measures: Annotated[
-        list[str] | None, typer.Option(help="Measures, such as NDCG DCG@2. Default: fifteen.")
-    ] = None,
+    out: Annotated[Path, "Folder for atlas.png, atlas.svg, atlas.csv and atlas.md."],
+    items: Annotated[list[str] | None, "Lengths of lists: 2-5 (default), or 3 8."] = None,
+    grades: Annotated[list[str] | None, "Numbers of grades: 2 3 (default)."] = None,
+    measures: Annotated[list[str] | None, "Measures, such as NDCG DCG@2. Default: fifteen."] = None,
     as_json: Json = False,
 ) -> None:
     """Map which measures can be learnt from the top k: all k, many lengths of lists.
@@ -78,24 +72,23 @@ def atlas_command(
 
         keyhole atlas --items 2-8 --grades 2 --measures NDCG AUC DCG --out atlas
     """
-    with one_sentence("Interrupted; finished cells are kept, and the same command goes on."):
-        columns = maps.columns_of(
-            measures or maps.MEASURES,
-            _numbers(items or ["2-5"], "--items"),
-            _numbers(grades or ["2", "3"], "--grades"),
-        )
-        check_figures()
-        check_folder(out)
-        total = sum(column.items for column in columns)
-        with progress_bar("atlas", total, quiet=as_json, unit="cells") as advance:
-            atlas = maps.make_atlas(columns, out / "cells", advance)
-        write_atomically(out / "atlas.csv", maps.atlas_csv(atlas))
-        write_atomically(out / "atlas.md", maps.atlas_markdown(atlas).encode())
-        save_atlas(out, atlas)
-        if as_json:
-            print_json(_record(atlas))
-        else:
-            _print_atlas(atlas, out)
+    columns = maps.columns_of(
+        measures or maps.MEASURES,
+        _numbers(items or ["2-5"], "--items"),
+        _numbers(grades or ["2", "3"], "--grades"),
+    )
+    check_figures()
+    check_folder(out)
+    total = sum(column.items for column in columns)
+    with progress_bar("atlas", total, quiet=as_json, unit="cells") as advance:
+        atlas = maps.make_atlas(columns, out / "cells", advance)
+    write_atomically(out / "atlas.csv", maps.atlas_csv(atlas))
+    write_atomically(out / "atlas.md", maps.atlas_markdown(atlas).encode())
+    save_atlas(out, atlas)
+    if as_json:
+        print_json(_record(atlas))
+    else:
+        _print_atlas(atlas, out)
     for entry in atlas.disputed:
         say(
             f"Disagreement: {entry.measure} on {entry.items} items with {entry.grades} grades and "
@@ -103,7 +96,7 @@ def atlas_command(
             console=ERR,
         )
     if atlas.disputed:
-        raise typer.Exit(ExitCode.NO)
+        raise SystemExit(ExitCode.NO)
 
 
 def _record(atlas: maps.Atlas) -> dict[str, Any]:

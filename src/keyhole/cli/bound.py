@@ -1,77 +1,30 @@
 """The command for what is promised: on new lists after n of them, or of regret in a game."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
-
-import typer
 
 import keyhole
 from keyhole.base.errors import InvalidInput
 from keyhole.bounds.guarantees import Guarantee, Problem, guarantees, smallest
 from keyhole.bounds.regrets import RegretBound, largest_regret, regret_bounds
-from keyhole.cli.exit_codes import one_sentence
+from keyhole.cli.description_options import command
 from keyhole.cli.terminal import Json, escape, print_json, say, show_table
 from keyhole.contracts.registry import options_of
 from keyhole.surrogates import SURROGATES, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 
-_OPTIONS = {
-    "n_queries": "--queries",
-    "n_items": "--items",
-    "radius": "--radius",
-    "norm": "--norm",
-    "confidence": "--confidence",
-    "n_features": "--features",
-    "max_grade": "--max-grade",
-    "eps": "--epsilon",
-    "loss_bound": "--loss-bound",
-    "optimal_loss": "--optimal-loss",
-    "rounds": "--rounds",
-    "k": "--top",
-}
-"""Parameters of the bounds, and the options that give them."""
 
-
+@command(called={"eps": "--epsilon", "k": "--top"})
 def bound_command(
-    surrogate: Annotated[str, typer.Option(help="The loss: a name of 'keyhole list'.")] = "listnet",
-    queries: Annotated[int, typer.Option(help="Lists to learn from (n).")] = 10_000,
-    items: Annotated[int, typer.Option(help="Documents of the longest list (m).")] = 100,
-    radius: Annotated[float, typer.Option(help="Weights lie in a ball of this radius (W).")] = 1.0,
-    norm: Annotated[float, typer.Option(help="No document has a larger norm (R).")] = 1.0,
-    confidence: Annotated[
-        float, typer.Option(help="Of the bounds that hold with a probability.")
-    ] = 0.95,
-    ball: Annotated[
-        str,
-        typer.Option(help="l2, or l1: radius and norm are then sum of weights, largest feature."),
-    ] = "l2",
-    features: Annotated[
-        int | None, typer.Option(help="Features of a document (d); the l1 ball asks for it.")
-    ] = None,
-    grade: Annotated[
-        float, typer.Option("--max-grade", "--grade", help="The top grade: one less than --grades.")
-    ] = 1.0,
-    epsilon: Annotated[
-        float | None, typer.Option(help="Softness of smooth_dcg (default 0.1).")
-    ] = None,
-    loss_bound: Annotated[
-        float | None,
-        typer.Option(help="Range of the loss of a list (B). Default: what scores up to W R allow."),
-    ] = None,
-    optimal_loss: Annotated[
-        float | None,
-        typer.Option(help="Expected loss of the best weights (L): the fast rates ask for it."),
-    ] = None,
-    safe: Annotated[
-        bool,
-        typer.Option("--safe", help="Keep the ceilings of covering numbers, which papers drop."),
-    ] = False,
+    *,
+    problem: Problem,
+    epsilon: Annotated[float | None, "Softness of smooth_dcg (default 0.1)."] = None,
+    safe: Annotated[bool, "Keep the ceilings of covering numbers, which papers drop."] = False,
     rounds: Annotated[
-        int | None,
-        typer.Option(help="Instead: bound the regret of a game of this many rounds on one list."),
+        int | None, "Instead: bound the regret of a game of this many rounds on one list."
     ] = None,
-    top: Annotated[int, typer.Option(help="With --rounds: positions revealed each round.")] = 1,
-    measure: Annotated[str, typer.Option(help="With --rounds: how rankings are judged.")] = "DCG",
+    top: Annotated[int, "With --rounds: positions revealed each round."] = 1,
+    measure: Annotated[str, "With --rounds: how rankings are judged."] = "DCG",
     as_json: Json = False,
 ) -> None:
     """Bound how much worse than the best weights a ranker learnt from n lists is on new ones.
@@ -94,25 +47,21 @@ def bound_command(
 
         keyhole bound --rounds 100000000 --items 20 --top 1 --measure DCG
     """
-    with one_sentence(options=_OPTIONS):
-        if rounds is not None:
-            most = largest_regret(measure, items, rounds, grade)
-            regrets = regret_bounds(measure, items, rounds, top, grade)
-            if as_json:
-                print_json(_regret_record(measure, items, rounds, top, most, regrets))
-            else:
-                _print_regrets(measure, items, rounds, most, regrets)
-            return
-        problem = Problem(
-            _loss(surrogate, epsilon, grade), queries, items, radius=radius, norm=norm, ball=ball,
-            confidence=confidence, n_features=features, max_grade=grade, loss_bound=loss_bound,
-            optimal_loss=optimal_loss,
-        )  # fmt: skip
-        found = guarantees(problem, safe=safe)
+    if rounds is not None:
+        items = problem.n_items
+        most = largest_regret(measure, items, rounds, problem.max_grade)
+        regrets = regret_bounds(measure, items, rounds, top, problem.max_grade)
         if as_json:
-            print_json(_record(problem, found))
+            print_json(_regret_record(measure, items, rounds, top, most, regrets))
         else:
-            _print(problem, found)
+            _print_regrets(measure, items, rounds, most, regrets)
+        return
+    problem = replace(problem, surrogate=_loss(problem.loss.name, epsilon, problem.max_grade))
+    found = guarantees(problem, safe=safe)
+    if as_json:
+        print_json(_record(problem, found))
+    else:
+        _print(problem, found)
 
 
 def _loss(name: str, epsilon: float | None, grade: float) -> Surrogate:

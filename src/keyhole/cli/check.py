@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from keyhole.base.errors import InvalidInput, check_integer
 from keyhole.checks import (
@@ -18,7 +17,8 @@ from keyhole.checks import (
     check_reveal,
     check_world,
 )
-from keyhole.cli.exit_codes import ExitCode, one_sentence
+from keyhole.cli.description_options import command
+from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.terminal import OUT, Json, escape, parse_options, print_json
 from keyhole.contracts import Ranker, World
 from keyhole.contracts.registry import all_settings
@@ -38,21 +38,18 @@ _OWNERS = ("ranker", "measure", "world", "reveal", "surrogate")
 Check = tuple[str, Callable[[], None]]
 
 
+@command()
 def check_command(
     ranker: Annotated[
-        str | None,
-        typer.Option(help="A ranker: file.py:Class, module:Class or a name of 'keyhole list'."),
+        str | None, "A ranker: file.py:Class, module:Class or a name of 'keyhole list'."
     ] = None,
-    measure: Annotated[str | None, typer.Option(help="A measure, likewise.")] = None,
-    world: Annotated[str | None, typer.Option(help="A world, likewise.")] = None,
-    reveal: Annotated[str | None, typer.Option(help="A reveal, likewise.")] = None,
-    surrogate: Annotated[str | None, typer.Option(help="A surrogate, likewise.")] = None,
-    items: Annotated[int, typer.Option(help="Length of the lists to check with.")] = 5,
+    measure: Annotated[str | None, "A measure, likewise."] = None,
+    world: Annotated[str | None, "A world, likewise."] = None,
+    reveal: Annotated[str | None, "A reveal, likewise."] = None,
+    surrogate: Annotated[str | None, "A surrogate, likewise."] = None,
+    items: Annotated[int, "Length of the lists to check with."] = 5,
     settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="OWNER.NAME=VALUE", help="Any option, such as ranker.horizon=100."
-        ),
+        list[str] | None, "Any option, such as ranker.horizon=100.", "--set", "OWNER.NAME=VALUE"
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -65,26 +62,25 @@ def check_command(
 
         keyhole check --ranker rtopk --items 8 --set ranker.k=2
     """
-    with one_sentence():
-        options = parse_options(settings or [], _OWNERS)
-        check_integer(items, "--items", at_least=1, at_most=_LONGEST)
-        named = {"ranker": ranker, "measure": measure, "world": world, "reveal": reveal}
-        named["surrogate"] = surrogate
-        if not any(named.values()):
-            raise InvalidInput(
-                f"One of {', '.join(f'--{owner}' for owner in named)} must say what to check."
-            )
-        results = []
-        for owner, name in named.items():
-            if name is not None:
-                for sentence, check in _CHECKS[owner](name, options[owner], items):
-                    results.append({"check": sentence, **_outcome(check)})
-                    if not as_json:
-                        _print(results[-1])
-        if as_json:
-            print_json(results)
+    options = parse_options(settings or [], _OWNERS)
+    check_integer(items, "--items", at_least=1, at_most=_LONGEST)
+    named = {"ranker": ranker, "measure": measure, "world": world, "reveal": reveal}
+    named["surrogate"] = surrogate
+    if not any(named.values()):
+        raise InvalidInput(
+            f"One of {', '.join(f'--{owner}' for owner in named)} must say what to check."
+        )
+    results = []
+    for owner, name in named.items():
+        if name is not None:
+            for sentence, check in _CHECKS[owner](name, options[owner], items):
+                results.append({"check": sentence, **_outcome(check)})
+                if not as_json:
+                    _print(results[-1])
+    if as_json:
+        print_json(results)
     if not all(result["holds"] for result in results):
-        raise typer.Exit(ExitCode.NO)
+        raise SystemExit(ExitCode.NO)
 
 
 def _outcome(check: Callable[[], None]) -> dict[str, Any]:

@@ -14,7 +14,8 @@ import keyhole
 from keyhole.base.errors import InvalidInput, shown
 from keyhole.base.files import check_file, write_atomically
 from keyhole.base.limits import size_in_words
-from keyhole.cli.exit_codes import VerdictIsNo, one_sentence
+from keyhole.cli.description_options import command
+from keyhole.cli.exit_codes import VerdictIsNo
 from keyhole.cli.terminal import ERR, OUT, Json, escape, print_json, say, to_json
 from keyhole.monitoring import (
     RATES,
@@ -39,38 +40,27 @@ _MEANINGS = {
 }
 
 
+@command()
 def classify_command(
     measure: Annotated[
         str | None, typer.Argument(help="How rankings are judged: NDCG, DCG@10, AP, …")
     ] = None,
-    items: Annotated[int | None, typer.Option(help="Length of the list.")] = None,
-    top: Annotated[
-        int | None, typer.Option(help="How many of its first items are shown to the learner.")
-    ] = None,
-    grades: Annotated[
-        int, typer.Option(help="Relevance is one of 0 to this less one; 2: yes or no.")
-    ] = 2,
+    items: Annotated[int | None, "Length of the list."] = None,
+    top: Annotated[int | None, "How many of its first items are shown to the learner."] = None,
+    grades: Annotated[int, "Relevance is one of 0 to this less one; 2: yes or no."] = 2,
     method: Annotated[
-        str,
-        typer.Option(help="auto, enumeration (small games) or rule (any number of items)."),
+        str, "auto, enumeration (small games) or rule (any number of items)."
     ] = "auto",
-    certificate: Annotated[
-        Path | None, typer.Option(help="Write the proof here, as JSON.", metavar="FILE")
-    ] = None,
-    check: Annotated[
-        Path | None, typer.Option(help="Check a proof, instead.", metavar="FILE")
-    ] = None,
+    certificate: Annotated[Path | None, "Write the proof here, as JSON.", "FILE"] = None,
+    check: Annotated[Path | None, "Check a proof, instead.", "FILE"] = None,
     loss: Annotated[
         Path | None,
-        typer.Option(
-            help="A game of your own, instead: a .csv of losses, a row per action, a column per "
-            "outcome, without a header. 1/3 and 0.25 are read exactly.",
-            metavar="FILE",
-        ),
+        "A game of your own, instead: a .csv of losses, a row per action, a column per outcome, "
+        "without a header. 1/3 and 0.25 are read exactly.",
+        "FILE",
     ] = None,
     feedback: Annotated[
-        Path | None,
-        typer.Option(help="With --loss: what is seen, any symbols, as a .csv.", metavar="FILE"),
+        Path | None, "With --loss: what is seen, any symbols, as a .csv.", "FILE"
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -93,31 +83,30 @@ def classify_command(
 
         keyhole classify --loss loss.csv --feedback feedback.csv
     """
-    with one_sentence():
-        given = [measure is not None, check is not None, loss is not None or feedback is not None]
-        if sum(given) != 1:
-            raise InvalidInput("Exactly one of MEASURE, --check and --loss must be given.")
-        if measure is None and (items is not None or top is not None):
-            raise InvalidInput("--items and --top need a measure.")
-        if check is not None:
-            if certificate is not None:
-                raise InvalidInput("--certificate writes what --check reads: give one of them.")
-            _print_check(check, as_json)
-            return
+    given = [measure is not None, check is not None, loss is not None or feedback is not None]
+    if sum(given) != 1:
+        raise InvalidInput("Exactly one of MEASURE, --check and --loss must be given.")
+    if measure is None and (items is not None or top is not None):
+        raise InvalidInput("--items and --top need a measure.")
+    if check is not None:
         if certificate is not None:
-            check_file(certificate, "--certificate")
-        if measure is None:
-            answer = _classify_files(loss, feedback)
-        elif items is None or top is None:
-            raise InvalidInput("--items and --top must be given with a measure.")
-        else:
-            answer = classify(measure, items, top, grades, method=method)
-        if as_json:
-            print_json({**answer.as_dict(), "version": keyhole.__version__})
-        else:
-            _print_answer(answer)
-        if certificate is not None:  # the answer stands, whether it has a certificate or not
-            _write_certificate(answer, certificate)
+            raise InvalidInput("--certificate writes what --check reads: give one of them.")
+        _print_check(check, as_json)
+        return
+    if certificate is not None:
+        check_file(certificate, "--certificate")
+    if measure is None:
+        answer = _classify_files(loss, feedback)
+    elif items is None or top is None:
+        raise InvalidInput("--items and --top must be given with a measure.")
+    else:
+        answer = classify(measure, items, top, grades, method=method)
+    if as_json:
+        print_json({**answer.as_dict(), "version": keyhole.__version__})
+    else:
+        _print_answer(answer)
+    if certificate is not None:  # the answer stands, whether it has a certificate or not
+        _write_certificate(answer, certificate)
 
 
 def _write_certificate(answer: Classification, path: Path) -> None:

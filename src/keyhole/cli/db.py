@@ -1,15 +1,16 @@
 """The commands that look after the log of a service: check, backup, restore, export."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keyhole.base.errors import LibraryMissing, check_choice
+from keyhole.base.display import counted
+from keyhole.base.errors import check_choice
 from keyhole.base.files import check_file, shortened, writing_atomically
-from keyhole.cli.exit_codes import ExitCode, VerdictIsNo, one_sentence
+from keyhole.cli.description_options import command
+from keyhole.cli.exit_codes import ExitCode, VerdictIsNo
 from keyhole.cli.terminal import OUT, Json, escape, print_json, progress_bar, say
 
 if TYPE_CHECKING:
@@ -26,19 +27,8 @@ db_commands = typer.Typer(
 Log = Annotated[Path, typer.Argument(metavar="FILE", help="The log, as keyhole serve --db has it.")]
 
 
-@contextmanager
-def _service() -> Iterator[None]:
-    """End with one sentence, also where the libraries of the service are not installed."""
-    with one_sentence():
-        try:
-            yield
-        except ModuleNotFoundError as error:
-            if (error.name or "").startswith("keyhole"):
-                raise
-            raise LibraryMissing(f"Logs of the service need {error.name}", "service") from None
-
-
 @db_commands.command(name="check")
+@command(of_service=True)
 def check_log_command(file: Log, as_json: Json = False) -> None:
     """Check that a log is whole, and leads to the states that were written down.
 
@@ -49,17 +39,17 @@ def check_log_command(file: Log, as_json: Json = False) -> None:
 
         keyhole db check service.db
     """
-    with _service():
-        result = _checked(file, quiet=as_json)
-        if as_json:
-            print_json(result)
-        else:
-            _show(result)
+    result = _checked(file, quiet=as_json)
+    if as_json:
+        print_json(result)
+    else:
+        _show(result)
     if result["problems"]:
-        raise typer.Exit(ExitCode.NO)
+        raise SystemExit(ExitCode.NO)
 
 
 @db_commands.command(name="backup")
+@command(of_service=True)
 def backup_command(
     file: Log,
     to: Annotated[Path, typer.Argument(metavar="TO", help="A file that is not there yet.")],
@@ -70,14 +60,14 @@ def backup_command(
 
         keyhole db backup service.db monday.db
     """
-    with _service():
-        from keyhole.service.store.backup import copy_log
+    from keyhole.service.store.backup import copy_log
 
-        copy_log(file, to, lambda copy: _must_be_whole(copy, file, replay=False))
-        say(f"{shortened(to)} holds the log of {shortened(file)} as it was just now.")
+    copy_log(file, to, lambda copy: _must_be_whole(copy, file, replay=False))
+    say(f"{shortened(to)} holds the log of {shortened(file)} as it was just now.")
 
 
 @db_commands.command(name="restore")
+@command(of_service=True)
 def restore_command(
     backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="What db backup has written.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A log that is not there yet.")],
@@ -86,22 +76,19 @@ def restore_command(
 
     keyhole db restore monday.db service.db
     """
-    with _service():
-        from keyhole.service.store.backup import copy_log
+    from keyhole.service.store.backup import copy_log
 
-        copy_log(backup, file, lambda copy: _must_be_whole(copy, backup, replay=True))
-        say(f"{shortened(file)} is the log that {shortened(backup)} holds.")
+    copy_log(backup, file, lambda copy: _must_be_whole(copy, backup, replay=True))
+    say(f"{shortened(file)} is the log that {shortened(backup)} holds.")
 
 
 @db_commands.command(name="export")
+@command(of_service=True)
 def export_command(
     file: Log,
     ranker: Annotated[str, typer.Argument(metavar="RANKER", help="Whose events to write.")],
-    out: Annotated[
-        Path,
-        typer.Option(help="A file: .ndjson for all events, .parquet for a table of impressions."),
-    ],
-    after: Annotated[int, typer.Option(help="Leave out events up to this number.")] = 0,
+    out: Annotated[Path, "A file: .ndjson for all events, .parquet for a table of impressions."],
+    after: Annotated[int, "Leave out events up to this number."] = 0,
 ) -> None:
     """Write the events of a ranker for other programs.
 
@@ -111,14 +98,13 @@ def export_command(
 
         keyhole db export service.db shop --out shop.parquet
     """
-    with _service():
-        check_choice(out.suffix, "The ending of --out", _WRITERS)
-        check_file(out, "--out")
-        with _opened(file) as store:
-            check_choice(ranker, "RANKER", store.rankers() or ["(there is none)"])
-            with writing_atomically(out) as target:
-                n_rows = _WRITERS[out.suffix](store, ranker, after, target)
-        say(f"{n_rows:,} {'events' if out.suffix == '.ndjson' else 'rows'} in {shortened(out)}.")
+    check_choice(out.suffix, "The ending of --out", _WRITERS)
+    check_file(out, "--out")
+    with _opened(file) as store:
+        check_choice(ranker, "RANKER", store.rankers() or ["(there is none)"])
+        with writing_atomically(out) as target:
+            n_rows = _WRITERS[out.suffix](store, ranker, after, target)
+    say(f"{counted(n_rows, 'event' if out.suffix == '.ndjson' else 'row')} in {shortened(out)}.")
 
 
 # --------------------------------------------------------------------------- checking
@@ -174,7 +160,8 @@ def _show(result: dict[str, Any]) -> None:
         n_events, n_snapshots = ranker["n_events"], ranker["n_snapshots"]
         word = "[bold red]NO[/]  " if ranker["problems"] else "[green]PASS[/]"
         OUT.print(
-            f"{word} {escape(ranker['ranker'])}: {n_events:,} events, {n_snapshots} snapshots, "
+            f"{word} {escape(ranker['ranker'])}: {counted(n_events, 'event')}, "
+            f"{counted(n_snapshots, 'snapshot')}, "
             f"state {ranker['sha256'][:16] or 'unknown'}",
             soft_wrap=True,
             highlight=False,

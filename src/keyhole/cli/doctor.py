@@ -14,11 +14,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import typer
-
+from keyhole.base.display import counted
 from keyhole.base.threads import n_cores
 from keyhole.base.version import __version__
-from keyhole.cli.exit_codes import ExitCode, one_sentence
+from keyhole.cli.description_options import command
+from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.terminal import ERR, Json, print_json, say
 from keyhole.lab.inputs import data_folder
 
@@ -33,7 +33,10 @@ KNOWN_REGRET = 0.07115620094888846
 _TOLERANCE = 1e-6
 
 
-def doctor_command(as_json: Json = False) -> None:
+@command()
+def doctor_command(
+    as_json: Json = False,
+) -> None:
     """Say what is installed here, and whether it learns what it should.
 
     Versions, extras that are missing and how to have them, cores, the folders for compiled code
@@ -42,22 +45,21 @@ def doctor_command(as_json: Json = False) -> None:
 
         keyhole doctor
     """
-    with one_sentence():
-        report = {
-            "versions": _versions(),
-            "extras": _extras(),
-            "cores": _cores(),
-            "cache": _cache(),
-            "data": _data(),
-            "self_test": _self_test(),
-        }
-        if as_json:
-            print_json(report)
-        else:
-            _print(report)
+    report = {
+        "versions": _versions(),
+        "extras": _extras(),
+        "cores": _cores(),
+        "cache": _cache(),
+        "data": _data(),
+        "self_test": _self_test(),
+    }
+    if as_json:
+        print_json(report)
+    else:
+        _print(report)
     if not report["self_test"]["passed"]:
         say(f"The self-test failed: {report['self_test']['why']}.", console=ERR)
-        raise typer.Exit(ExitCode.NO)
+        raise SystemExit(ExitCode.NO)
 
 
 def _version_of(package: str) -> str | None:
@@ -218,10 +220,13 @@ def _print(report: dict[str, Any]) -> None:
     where = f"{cache['folder'] or 'nowhere'}, {state}"
     if cache["asked_for"] and cache["folder"] != cache["asked_for"]:
         where = f"{where}; NUMBA_CACHE_DIR={cache['asked_for']} cannot be used"
-    size = f"{cache['files']} files, {cache['bytes'] / 2**20:.0f} MiB"
+    size = f"{counted(cache['files'], 'file')}, {cache['bytes'] / 2**20:.0f} MiB"
     say(f" {where}; {size}", "compiled code", "bold")
     sets = f": {', '.join(data['sets'])}" if data["sets"] else ""
-    say(f" {data['folder']}{sets if data['there'] else ', which is not there'}", "data", "bold")
+    where = f"{data['folder']}{sets if data['there'] else ', which is not there'}"
+    if not data["there"] and not os.environ.get("KEYHOLE_DATA"):
+        where = "none: KEYHOLE_DATA names the folder of data sets"
+    say(f" {where}", "data", "bold")
     test = report["self_test"]
     for warning in test["warnings"]:
         say(f"Warning: {warning}")

@@ -6,8 +6,10 @@ from typing import Annotated, Any
 import typer
 
 import keyhole
+from keyhole.base.display import counted
 from keyhole.base.errors import InvalidInput, check_integer, check_seed, shown
 from keyhole.base.files import write_atomically
+from keyhole.cli.description_options import command
 from keyhole.cli.exit_codes import ExitCode, one_sentence
 from keyhole.cli.ranked_logs import RANKERS_LOG, evaluate_ranked_log
 from keyhole.cli.terminal import (
@@ -97,6 +99,7 @@ def _evaluate_choices(
     return evaluate(logged, *policies, names=(Path(policy).name, Path(baseline).name), **options)
 
 
+@command()
 def evaluate_command(
     log: Annotated[
         Path,
@@ -109,57 +112,41 @@ def evaluate_command(
     ],
     policy: Annotated[
         str,
-        typer.Option(
-            help="The file of a saved policy (keyhole train-policy), uniform, logged or "
-            "best-fixed: is it better?"
-        ),
+        "The file of a saved policy (keyhole train-policy), uniform, logged or best-fixed: is it "
+        "better?",
     ],
     baseline: Annotated[
-        str, typer.Option(help="A saved policy, uniform, logged or best-fixed: than what?")
+        str, "A saved policy, uniform, logged or best-fixed: than what?"
     ] = "logged",
-    confidence: Annotated[float, typer.Option(help="How sure the lower bounds are.")] = 0.95,
+    confidence: Annotated[float, "How sure the lower bounds are."] = 0.95,
     bound: Annotated[
-        str,
-        typer.Option(help="The bound that decides: betting, empirical-bernstein, student-t, …"),
+        str, "The bound that decides: betting, empirical-bernstein, student-t, …"
     ] = DEFAULT_BOUND,
     rewards: Annotated[
         tuple[float, float] | None,
-        typer.Option(
-            help="The range that rewards keep, or the relevance of documents. Default: 0 1.",
-            metavar="LOW HIGH",
-        ),
+        "The range that rewards keep, or the relevance of documents. Default: 0 1.",
+        "LOW HIGH",
     ] = None,
     floor: Annotated[
-        float | None,
-        typer.Option(help="Least propensity of the logging policy. Default: the least seen."),
+        float | None, "Least propensity of the logging policy. Default: the least seen."
     ] = None,
     clip: Annotated[
-        float | None,
-        typer.Option(help="Largest weight of the clipped estimate. Default: root of the rows."),
+        float | None, "Largest weight of the clipped estimate. Default: root of the rows."
     ] = None,
     actions: Annotated[
-        int | None,
-        typer.Option(help="How many actions there are, if the log may not show the last."),
+        int | None, "How many actions there are, if the log may not show the last."
     ] = None,
     allow_training_rows: Annotated[
-        bool,
-        typer.Option(
-            "--allow-training-rows",
-            help="Judge a policy on rows that it was trained on too, which flatters it.",
-        ),
+        bool, "Judge a policy on rows that it was trained on too, which flatters it."
     ] = False,
     measure: Annotated[
-        str | None,
-        typer.Option(help="Log of a ranker: DCG (default) or Precision, at a cutoff up to --top."),
+        str | None, "Log of a ranker: DCG (default) or Precision, at a cutoff up to --top."
     ] = None,
     top: Annotated[
-        int | None,
-        typer.Option(help="Log of a ranker: how many items it reveals. Default: what it shows."),
+        int | None, "Log of a ranker: how many items it reveals. Default: what it shows."
     ] = None,
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for values.png, values.svg, evaluation.json.")
-    ] = None,
+    seed: Annotated[int, "Everything random follows from it."] = 0,
+    out: Annotated[Path | None, "Folder for values.png, values.svg, evaluation.json."] = None,
     as_json: Json = False,
 ) -> None:
     """Say from a log whether a policy beats a baseline: promote or keep.
@@ -225,7 +212,7 @@ def evaluate_command(
                 if folder is not None:
                     say(f"Figure and results are in {folder}.")
     if result.verdict != "promote":
-        raise typer.Exit(ExitCode.NO)
+        raise SystemExit(ExitCode.NO)
 
 
 def _print_lines(title: str, lines: dict[str, Line]) -> None:
@@ -284,7 +271,7 @@ def show_verdict(result: Evaluation) -> None:
 
 def _print(result: Evaluation) -> None:
     say(
-        f"Reward per row of {result.n_rows:,} rows, and what it certainly is at least, at "
+        f"Reward per row of {counted(result.n_rows, 'row')}, and what it certainly is at least, at "
         f"{result.confidence:.3g}.\n"
     )
     for name, lines in _compared(result):

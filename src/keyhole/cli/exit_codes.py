@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from enum import IntEnum
 from types import MappingProxyType
 
-from keyhole.base.errors import CannotWrite, KeyholeError
+from keyhole.base.errors import CannotWrite, KeyholeError, LibraryMissing
 from keyhole.cli.standard_streams import flush_streams, fold_middle, prepare_streams, tell
 from keyhole.service.errors import StoreFailed, StoreFull
 
@@ -123,6 +123,17 @@ def _in_options(sentence: str, options: Mapping[str, str]) -> str:
         sentence = re.sub(rf"`{name}`( of [A-Z]\w*)?", option, sentence)
         sentence = re.sub(rf"\b{name}='(\w+)'", rf"{option} \1", sentence)
     return sentence
+
+
+@contextmanager
+def needing(what: str, extra: str) -> Iterator[None]:
+    """Say of a library that is not installed which extra of the package brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("keyhole"):
+            raise
+        raise LibraryMissing(f"{what} needs {error.name}", extra) from None
 
 
 @contextmanager

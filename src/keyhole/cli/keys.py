@@ -2,13 +2,12 @@
 
 import os
 from datetime import UTC, datetime
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keyhole.base.errors import InvalidInput, LibraryMissing, shown
-from keyhole.cli.exit_codes import one_sentence
+from keyhole.base.errors import InvalidInput, shown
+from keyhole.cli.description_options import command
 from keyhole.cli.terminal import Json, escape, print_json, say, show_table
 
 if TYPE_CHECKING:
@@ -23,79 +22,68 @@ Db = Annotated[str, typer.Option(help="The file that holds the log of the servic
 _DEFAULT_DB = "keyhole.db"
 
 
-def _service(module: str) -> Any:
-    """Return a module of the service, which may lack what it is built on."""
-    try:
-        return import_module(f"keyhole.service.{module}")
-    except ModuleNotFoundError as error:
-        raise LibraryMissing(f"The service needs {error.name}", "service") from None
-
-
 def _open(db: str) -> "Store":
     """Return a log whose keys can change, beside a service that runs on it or without one."""
-    store: Store = _service("store").open_store(db, read_only=os.path.exists(db))
-    return store
+    from keyhole.service.store import open_store
+
+    return open_store(db, read_only=os.path.exists(db))
 
 
 @keys_app.command("create")
+@command(of_service=True)
 def create_command(
-    scope: Annotated[
-        list[str], typer.Option(help="What it may do: rank, feedback, read, admin; repeatable.")
-    ],
-    ranker: Annotated[
-        list[str], typer.Option(help="A ranker it may see, or * for all; repeatable.")
-    ],
+    scope: Annotated[list[str], "What it may do: rank, feedback, read, admin; repeatable."],
+    ranker: Annotated[list[str], "A ranker it may see, or * for all; repeatable."],
     db: Db = _DEFAULT_DB,
-    name: Annotated[str, typer.Option(help="What you call it, for lists and the log.")] = "",
-    expires_days: Annotated[
-        int | None, typer.Option(help="Days after which it no longer works.")
-    ] = None,
+    name: Annotated[str, "What you call it, for lists and the log."] = "",
+    expires_days: Annotated[int | None, "Days after which it no longer works."] = None,
 ) -> None:
     """Create a key, and print it: this once, as only its hash is kept."""
-    with one_sentence():
-        text, key = _service("keys").new_key(scope, ranker, name=name, expires_days=expires_days)
-        with _open(db) as store:
-            store.add_key(key)
-        say(text)
+    from keyhole.service.keys import new_key
+
+    text, key = new_key(scope, ranker, name=name, expires_days=expires_days)
+    with _open(db) as store:
+        store.add_key(key)
+    say(text)
 
 
 @keys_app.command("list")
+@command(of_service=True)
 def list_command(db: Db = _DEFAULT_DB, as_json: Json = False) -> None:
     """List the keys: what they may do and when they were last used, never the keys themselves."""
-    with one_sentence():
-        with _open(db) as store:
-            keys = store.keys()
-        if as_json:
-            print_json([_record(key) for key in keys])
-            return
-        rows = [
-            (
-                key.prefix,
-                escape(key.name) or "-",
-                ", ".join(key.scopes),
-                escape(", ".join(key.rankers)),
-                _date(key.created_at),
-                _date(key.expires_at),
-                _time(key.used_at),
-            )
-            for key in keys
-        ]
-        columns = ("prefix", "name", "scopes", "rankers", "created", "expires", "last used")
-        show_table("Access keys", columns, rows)
+    with _open(db) as store:
+        keys = store.keys()
+    if as_json:
+        print_json([_record(key) for key in keys])
+        return
+    rows = [
+        (
+            key.prefix,
+            escape(key.name) or "-",
+            ", ".join(key.scopes),
+            escape(", ".join(key.rankers)),
+            _date(key.created_at),
+            _date(key.expires_at),
+            _time(key.used_at),
+        )
+        for key in keys
+    ]
+    columns = ("prefix", "name", "scopes", "rankers", "created", "expires", "last used")
+    show_table("Access keys", columns, rows)
 
 
 @keys_app.command("remove")
+@command(of_service=True)
 def remove_command(
     prefix: Annotated[str, typer.Argument(help="The part of a key between its underscores.")],
     db: Db = _DEFAULT_DB,
 ) -> None:
     """Remove a key: within a second a running service no longer knows it."""
-    with one_sentence():
-        with _open(db) as store:
-            removed = store.remove_key(prefix)
-        if not removed:
-            raise InvalidInput(f"PREFIX must be that of a key, got {shown(prefix)}.")
-        say(f"Key {prefix} is removed.")
+    with _open(db) as store:
+        removed = store.remove_key(prefix)
+    if not removed:
+        raise InvalidInput(f"PREFIX must be that of a key, got {shown(prefix)}.")
+    say(f"Key {prefix} is removed.")
 
 
 def _record(key: "Key") -> dict[str, object]:

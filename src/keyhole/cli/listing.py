@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from keyhole.cli.exit_codes import one_sentence
+from keyhole.cli.description_options import command
 from keyhole.cli.terminal import OUT, Json, escape, print_json
 from keyhole.contracts.registry import Table as NamedRows
 from keyhole.contracts.registry import options_of
@@ -37,7 +37,10 @@ def _rows(table: NamedRows[Any], base: type = object) -> dict[str, tuple[str, st
     }
 
 
-def list_command(as_json: Json = False) -> None:
+@command()
+def list_command(
+    as_json: Json = False,
+) -> None:
     """List rankers, surrogates, measures, worlds, reveals and papers, with their options.
 
     What is listed under a name are its options and their defaults. In a game they are set with
@@ -45,32 +48,29 @@ def list_command(as_json: Json = False) -> None:
 
         keyhole play --set ranker.n_blocks=200 --set world.flip=0.2
     """
-    with one_sentence():
-        tables: dict[str, dict[str, tuple[str, str]]] = {
-            "rankers": _rows(RANKERS, FixedListRanker),
-            "subroutines": {n: (s.summary, "") for n, s in SUBROUTINES.items()},
-            "rankers of query-document lists": _rows(RANKERS, ContextualRanker),
-            "surrogates": _rows(SURROGATES),
-            "measures": {n: (str(measure(n)), _summary_of(c)) for n, c in MEASURES.items()},
-            "worlds": _rows(WORLDS),
-            "reveals": _rows(REVEALS),
-            "papers": {k: (f"{s.paper}: {s.about}", "") for k, s in list_studies().items()},
+    tables: dict[str, dict[str, tuple[str, str]]] = {
+        "rankers": _rows(RANKERS, FixedListRanker),
+        "subroutines": {n: (s.summary, "") for n, s in SUBROUTINES.items()},
+        "rankers of query-document lists": _rows(RANKERS, ContextualRanker),
+        "surrogates": _rows(SURROGATES),
+        "measures": {n: (str(measure(n)), _summary_of(c)) for n, c in MEASURES.items()},
+        "worlds": _rows(WORLDS),
+        "reveals": _rows(REVEALS),
+        "papers": {k: (f"{s.paper}: {s.about}", "") for k, s in list_studies().items()},
+    }
+    if as_json:
+        record = {
+            title: {name: {"summary": text, "options": more} for name, (text, more) in rows.items()}
+            for title, rows in tables.items()
         }
-        if as_json:
-            record = {
-                title: {
-                    name: {"summary": text, "options": more} for name, (text, more) in rows.items()
-                }
-                for title, rows in tables.items()
-            }
-            print_json(record)
-            return
-        for title, rows in tables.items():
-            table = Table(
-                title=title, title_justify="left", show_header=False, box=None, padding=(0, 2)
-            )
-            for name, (text, more) in rows.items():
-                shown = escape(text) + (f"\n[dim]{escape(more)}[/]" if more else "")
-                table.add_row(f"[bold]{name}[/]", shown)
-            OUT.print(table)
-            OUT.print()
+        print_json(record)
+        return
+    for title, rows in tables.items():
+        table = Table(
+            title=title, title_justify="left", show_header=False, box=None, padding=(0, 2)
+        )
+        for name, (text, more) in rows.items():
+            shown = escape(text) + (f"\n[dim]{escape(more)}[/]" if more else "")
+            table.add_row(f"[bold]{name}[/]", shown)
+        OUT.print(table)
+        OUT.print()

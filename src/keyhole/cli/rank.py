@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from keyhole.base.errors import FloatArray, InvalidInput, check_choice, shown
-from keyhole.cli.exit_codes import one_sentence
+from keyhole.cli.description_options import command
 from keyhole.cli.learn import Groups
 from keyhole.cli.terminal import Json, print_json
 from keyhole.data import QuerySet, read_letor
@@ -30,6 +30,7 @@ class Ranked(NamedTuple):
     scores: FloatArray
 
 
+@command()
 def rank_command(
     files: Annotated[
         list[Path],
@@ -38,14 +39,10 @@ def rank_command(
             metavar="MODEL FILE…",
         ),
     ],
-    model: Annotated[
-        Path | None, typer.Option(help="The model, where it does not come first.")
-    ] = None,
+    model: Annotated[Path | None, "The model, where it does not come first."] = None,
     groups: Groups = None,
-    form: Annotated[
-        str, typer.Option("--format", help="tsv: a table; trec: a run for trec_eval; or json.")
-    ] = "tsv",
-    tag: Annotated[str, typer.Option(help="What a TREC run is called.")] = "keyhole",
+    form: Annotated[str, "tsv: a table; trec: a run for trec_eval; or json.", "--format"] = "tsv",
+    tag: Annotated[str, "What a TREC run is called."] = "keyhole",
     as_json: Json = False,
 ) -> None:
     """Rank the documents of every query by a model's scores.
@@ -59,28 +56,27 @@ def rank_command(
 
         keyhole rank m.npz test.txt --format trec --tag kl > kl.run
     """
-    with one_sentence():
-        form = "json" if as_json else check_choice(form, "--format", FORMATS)
-        if not tag.isprintable() or len(tag.split()) != 1 or tag != tag.strip():
-            raise InvalidInput(f"--tag must be one word, got {shown(tag)}.")
-        if model is None:
-            model, *files = files
-            if not files:
-                raise InvalidInput(f"A FILE to rank must follow the model, got {model} alone.")
-        scorer = load_model(model)
-        how = how_to_read(groups, raw=not scorer.minmax, keep_empty=True)
-        queries = read_letor(files, **{**how, "first_index": scorer.first_index})
-        if queries.n_features > scorer.n_features:
-            raise InvalidInput(
-                f"Documents must have at most the {scorer.n_features} features of {model}, got "
-                f"{queries.n_features}."
-            )
-        ranked = _rank(queries, document_ids(files), scorer)
-        if form == "json":
-            print_json([{**row._asdict(), "scores": row.scores.tolist()} for row in ranked])
-            return
-        lines = list(_trec_lines(ranked, tag) if form == "trec" else _table_lines(ranked))
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+    form = "json" if as_json else check_choice(form, "--format", FORMATS)
+    if not tag.isprintable() or len(tag.split()) != 1 or tag != tag.strip():
+        raise InvalidInput(f"--tag must be one word, got {shown(tag)}.")
+    if model is None:
+        model, *files = files
+        if not files:
+            raise InvalidInput(f"A FILE to rank must follow the model, got {model} alone.")
+    scorer = load_model(model)
+    how = how_to_read(groups, raw=not scorer.minmax, keep_empty=True)
+    queries = read_letor(files, **{**how, "first_index": scorer.first_index})
+    if queries.n_features > scorer.n_features:
+        raise InvalidInput(
+            f"Documents must have at most the {scorer.n_features} features of {model}, got "
+            f"{queries.n_features}."
+        )
+    ranked = _rank(queries, document_ids(files), scorer)
+    if form == "json":
+        print_json([{**row._asdict(), "scores": row.scores.tolist()} for row in ranked])
+        return
+    lines = list(_trec_lines(ranked, tag) if form == "trec" else _table_lines(ranked))
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
 def _rank(queries: QuerySet, ids: list[str | None], scorer: Model) -> list[Ranked]:

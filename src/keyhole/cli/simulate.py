@@ -11,9 +11,9 @@ from rich.progress import Progress, TextColumn
 
 import keyhole
 from keyhole.base.errors import check_integer, check_number, check_seed
-from keyhole.cli import csv_options
-from keyhole.cli.csv_options import Grades, Ids, Missing, Threshold
-from keyhole.cli.exit_codes import ExitCode, one_sentence
+from keyhole.cli.csv_options import Ratings
+from keyhole.cli.description_options import command
+from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.simulated_users import (
     Crowd,
     Seen,
@@ -27,13 +27,6 @@ from keyhole.lab.kinds.games import GameSpec, build_world
 if TYPE_CHECKING:
     from keyhole.client import AsyncClient
 
-_OPTIONS = {
-    **csv_options.OPTIONS,
-    "lose": "--lose",
-    "delay": "--delay",
-    "delay_rounds": "--delay-rounds",
-    "url": "URL",
-}
 _LEAST_WAIT = 5.0
 
 
@@ -63,70 +56,49 @@ async def play_plan(
     await begun[0].play(plan.rounds, rate=plan.rate, concurrency=plan.concurrency, watch=watch)
 
 
+@command()
 def simulate_command(
+    *,
     url: Annotated[str, typer.Argument(help="Where the service is: http://localhost:8360.")],
-    ranker: Annotated[
-        str, typer.Option(help="The ranker of the service; created if it is not there.")
-    ] = "crowd",
+    ranker: Annotated[str, "The ranker of the service; created if it is not there."] = "crowd",
     items: Annotated[
-        str | None,
-        typer.Option(
-            help="Length of the list, or its names: tea,coffee,milk. Default: the world's."
-        ),
+        str | None, "Length of the list, or its names: tea,coffee,milk. Default: the world's."
     ] = None,
     world: Annotated[
         str,
-        typer.Option(
-            help="Where relevance comes from: a name of 'keyhole list', or a .csv file of people "
-            "by items whose header names the items."
-        ),
+        "Where relevance comes from: a name of 'keyhole list', or a .csv file of people by items "
+        "whose header names the items.",
     ] = "flips",
-    threshold: Threshold = None,
-    grades: Grades = None,
-    missing: Missing = None,
-    ids: Ids = None,
+    ratings: Ratings,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="world.NAME=VALUE",
-            help="Any other option of the world, such as world.flip=0.2.",
-        ),
+        "Any other option of the world, such as world.flip=0.2.",
+        "--set",
+        "world.NAME=VALUE",
     ] = None,
     measure: Annotated[
-        str | None, typer.Option(help="How lists are judged. Default: DCG, or the ranker's own.")
+        str | None, "How lists are judged. Default: DCG, or the ranker's own."
     ] = None,
     top: Annotated[
-        int | None,
-        typer.Option(help="Items whose relevance is told. Default: 1, or the ranker's own."),
+        int | None, "Items whose relevance is told. Default: 1, or the ranker's own."
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Users who come.")] = 10_000,
-    rate: Annotated[
-        float | None, typer.Option(help="Users per second. Default: as fast as they can.")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(help="Users at once.")] = 1,
-    delay: Annotated[
-        float, typer.Option(help="Seconds by which feedback is late, on average.")
-    ] = 0.0,
-    delay_rounds: Annotated[
-        float, typer.Option(help="Rounds by which feedback is late, on average.")
-    ] = 0.0,
-    lose: Annotated[float, typer.Option(help="Share of the feedback that never arrives.")] = 0.0,
+    rounds: Annotated[int, "Users who come."] = 10_000,
+    rate: Annotated[float | None, "Users per second. Default: as fast as they can."] = None,
+    concurrency: Annotated[int, "Users at once."] = 1,
+    delay: Annotated[float, "Seconds by which feedback is late, on average."] = 0.0,
+    delay_rounds: Annotated[float, "Rounds by which feedback is late, on average."] = 0.0,
+    lose: Annotated[float, "Share of the feedback that never arrives."] = 0.0,
     drift: Annotated[
         float | None,
-        typer.Option(
-            help="After this share of the rounds, such as 0.5, another crowd comes, which likes "
-            "the first item as the last one was liked before, and so on."
-        ),
+        "After this share of the rounds, such as 0.5, another crowd comes, which likes the first "
+        "item as the last one was liked before, and so on.",
     ] = None,
     wait: Annotated[
         float | None,
-        typer.Option(
-            help="Seconds that a new ranker waits for feedback. Default: four times the delay, but "
-            "at least 5."
-        ),
+        "Seconds that a new ranker waits for feedback. Default: four times the delay, but at "
+        "least 5.",
     ] = None,
-    seed: Annotated[int, typer.Option(help="All about the users follows from it.")] = 0,
+    seed: Annotated[int, "All about the users follows from it."] = 0,
     key: Annotated[
         str | None,
         typer.Option(envvar="KEYHOLE_KEY", help="An access key, if the service asks for one."),
@@ -154,29 +126,27 @@ def simulate_command(
 
     The same seed brings the same users, whatever they are shown. Ctrl-C ends with what was seen.
     """
-    with one_sentence(options=_OPTIONS):
-        options = parse_options(settings or [], owners=("world",))["world"]
-        options |= csv_options.given(threshold=threshold, grades=grades, missing=missing, ids=ids)
-        check_integer(rounds, "--rounds", at_least=1)
-        n_items, names = _items_of(items)
-        people, _ = build_world(GameSpec(world=world, items=n_items, world_options=options))
-        if people.length is not None:
-            check_integer(rounds, "--rounds", at_least=1, at_most=people.length)
-        change = None
-        if drift is not None:
-            change = int(check_number(drift, "--drift", at_least=0.0, at_most=1.0) * rounds)
-        crowd = Crowd(people, check_seed(seed), lose, delay_rounds, delay, change)
-        asked = {"items": names or people.item_names, "measure": measure, "k": top}
-        plan = Plan(
-            ranker,
-            crowd,
-            {name: value for name, value in asked.items() if value is not None},
-            max(_LEAST_WAIT, 4 * delay) if wait is None else wait,
-            rounds,
-            None if rate is None else check_number(rate, "--rate", above=0.0),
-            check_integer(concurrency, "--concurrency", at_least=1, at_most=1_000),
-        )
-        _play(keyhole.client.AsyncClient(url, key=key, retries=6), plan, as_json)
+    options = parse_options(settings or [], owners=("world",))["world"] | ratings.given
+    check_integer(rounds, "--rounds", at_least=1)
+    n_items, names = _items_of(items)
+    people, _ = build_world(GameSpec(world=world, items=n_items, world_options=options))
+    if people.length is not None:
+        check_integer(rounds, "--rounds", at_least=1, at_most=people.length)
+    change = None
+    if drift is not None:
+        change = int(check_number(drift, "--drift", at_least=0.0, at_most=1.0) * rounds)
+    crowd = Crowd(people, check_seed(seed), lose, delay_rounds, delay, change)
+    asked = {"items": names or people.item_names, "measure": measure, "k": top}
+    plan = Plan(
+        ranker,
+        crowd,
+        {name: value for name, value in asked.items() if value is not None},
+        max(_LEAST_WAIT, 4 * delay) if wait is None else wait,
+        rounds,
+        None if rate is None else check_number(rate, "--rate", above=0.0),
+        check_integer(concurrency, "--concurrency", at_least=1, at_most=1_000),
+    )
+    _play(keyhole.client.AsyncClient(url, key=key, retries=6), plan, as_json)
 
 
 def _items_of(text: str | None) -> tuple[int | None, list[str] | None]:

@@ -14,7 +14,8 @@ import typer
 
 from keyhole.base.errors import InvalidInput, check_integer
 from keyhole.base.threads import n_cores
-from keyhole.cli.exit_codes import ExitCode, one_sentence
+from keyhole.cli.description_options import command
+from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.terminal import ERR, Json, print_json, progress_bar, say
 from keyhole.kernels.code_cache import code_folder
 from keyhole.kernels.shipped import baseline_of_this_machine
@@ -25,19 +26,17 @@ _CASES_OF_A_PROCESS = 12
 """Memory of a process grows with the code it has loaded."""
 
 
+@command()
 def warm_command(
     names: Annotated[
         list[str] | None,
         typer.Argument(help="Rankers of 'keyhole list rankers'; all of them if none is named."),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(help="Processes that compile; by default one for each core.")
-    ] = None,
+    jobs: Annotated[int | None, "Processes that compile; by default one for each core."] = None,
     baseline: Annotated[
-        bool,
-        typer.Option(help="Compile for every processor of the last ten years, not for this one."),
+        bool, "Compile for every processor of the last ten years, not for this one."
     ] = False,
-    quiet: Annotated[bool, typer.Option(help="Show no progress bar.")] = False,
+    quiet: Annotated[bool, "Show no progress bar."] = False,
     as_json: Json = False,
 ) -> None:
     """Compile ahead, so that nothing waits for it later.
@@ -50,31 +49,30 @@ def warm_command(
 
         keyhole warm keystone recall
     """
-    with one_sentence():
-        began, found = time.perf_counter(), _all_cases(names or [])
-        n_jobs = check_integer(n_cores() if jobs is None else jobs, "--jobs", at_least=1)
-        if baseline:
-            os.environ.update(baseline_of_this_machine().environment)  # of the processes below
-        n_before = _n_files()
-        failed = []
-        with progress_bar("compiling", len(found), quiet or as_json, "cases") as advance:
-            for name, error in _run(found, n_jobs, alone=n_jobs == 1 and not baseline):
-                advance(1)
-                if error is not None:
-                    failed.append(f"{name}: {error}")
-        report = {
-            "cases": len(found),
-            "failed": failed,
-            "new_files": _n_files() - n_before,
-            "folder": None if code_folder() is None else str(code_folder()),
-            "seconds": round(time.perf_counter() - began, 3),
-        }
-        if as_json:
-            print_json(report)
-        else:
-            _print(report)
+    began, found = time.perf_counter(), _all_cases(names or [])
+    n_jobs = check_integer(n_cores() if jobs is None else jobs, "--jobs", at_least=1)
+    if baseline:
+        os.environ.update(baseline_of_this_machine().environment)  # of the processes below
+    n_before = _n_files()
+    failed = []
+    with progress_bar("compiling", len(found), quiet or as_json, "cases") as advance:
+        for name, error in _run(found, n_jobs, alone=n_jobs == 1 and not baseline):
+            advance(1)
+            if error is not None:
+                failed.append(f"{name}: {error}")
+    report = {
+        "cases": len(found),
+        "failed": failed,
+        "new_files": _n_files() - n_before,
+        "folder": None if code_folder() is None else str(code_folder()),
+        "seconds": round(time.perf_counter() - began, 3),
+    }
+    if as_json:
+        print_json(report)
+    else:
+        _print(report)
     if failed:
-        raise typer.Exit(ExitCode.FAULT)
+        raise SystemExit(ExitCode.FAULT)
 
 
 def _print(report: dict[str, Any]) -> None:
