@@ -11,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: help run play test quick check format bench test-ecosystem battery kills cachecases servicekills powercuts bitflips schemathesis hostile screenshots numbers mutants fuzz manyrankers docs tutorials wheel sbom lock clean
 
-help: ## Show what there is to make
+help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -32,11 +32,11 @@ $(VENV)/installed: pyproject.toml requirements-dev.lock | $(VENV)/bin/python
 	$(PIP_INSTALL) --no-deps --no-build-isolation -e .
 	touch $(VENV)/running $@
 
-run: $(VENV)/running ## Start the service with a demonstration, and print the address of a page on which it learns
+run: $(VENV)/running ## Start the service with a demo, and print the URL of its dashboard
 	@mkdir -p out
 	$(BIN)/keyhole serve --demo --db out/keyhole.db
 
-play: $(VENV)/running ## Play the thesis's game; figure and results go to out/
+play: $(VENV)/running ## Play the game of the thesis; writes a figure and results to out/
 	$(BIN)/keyhole play --ranker keystone --items 20 --rounds 10000 --top 1 --measure DCG --world flips \
 		--runs 10 --seed 0 --against rtopk --against ftpl --against "ftpl eps_scale=0.01" --against random --out out
 
@@ -58,7 +58,7 @@ test: check ## make check and the whole test suite, in three parts
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not interpreted or compiled" \
 		$(COMPILES_MOST:%=--ignore=%)
 
-quick: $(VENV)/installed ## The tests that a change since the last commit can break, closest first (five minutes at most)
+quick: $(VENV)/installed ## The tests that cover the uncommitted change, most specific first (at most five minutes)
 	$(BIN)/python -m bench.quick
 
 $(ECOSYSTEM_VENV)/installed: pyproject.toml tests/ecosystem/requirements.lock tests/ecosystem/open-bandit-pipeline.lock
@@ -69,65 +69,65 @@ $(ECOSYSTEM_VENV)/installed: pyproject.toml tests/ecosystem/requirements.lock te
 	$(ECOSYSTEM_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-test-ecosystem: $(ECOSYSTEM_VENV)/installed ## The adapters against the real packages, in .venv-ecosystem (a gigabyte)
+test-ecosystem: $(ECOSYSTEM_VENV)/installed ## Test the adapters with the real packages, in .venv-ecosystem (a gigabyte)
 	$(ECOSYSTEM_VENV)/bin/python -m pytest tests/ecosystem
 
 format: $(VENV)/installed ## Format the code and sort imports
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/installed ## Speed against plain NumPy and a tight C++ loop, as ratios
+bench: $(VENV)/installed ## Measure speed as ratios to plain NumPy and to a tight C++ loop
 	$(BIN)/python -m bench
 
-kills: $(VENV)/installed ## A hundred interrupts and a hundred kills of commands that must go on (twenty minutes); KILLS="--times 10"
+kills: $(VENV)/installed ## Interrupt and kill commands, a hundred times each, and resume them (twenty minutes); KILLS="--times 10"
 	$(BIN)/python -m bench.kills $(KILLS)
 
-cachecases: $(VENV)/installed ## Every kernel from a cache that others filled (ten minutes; make test has a sixteenth)
+cachecases: $(VENV)/installed ## Run every kernel from a cache that other processes filled (ten minutes; make test has a sixteenth)
 	$(BIN)/python -m pytest tests/contract/test_cache.py --every-case
 
-manyrankers: $(VENV)/installed ## What ten thousand rankers cost the service, beside ten (minutes); MANYRANKERS="--rankers 1000"
+manyrankers: $(VENV)/installed ## Compare the service with ten thousand rankers and with ten (minutes); MANYRANKERS="--rankers 1000"
 	$(BIN)/python -m bench.many_rankers $(MANYRANKERS)
 
-servicekills: $(VENV)/installed ## A thousand kills of the service, which must lose nothing (minutes); SERVICEKILLS="--times 100"
+servicekills: $(VENV)/installed ## Kill the service a thousand times; no event may be lost (minutes); SERVICEKILLS="--times 100"
 	$(BIN)/python -m bench.service_kills $(SERVICEKILLS)
 
-powercuts: $(VENV)/installed ## Ten thousand power cuts under the service's log (minutes); POWERCUTS="--images 1000"
+powercuts: $(VENV)/installed ## Simulate ten thousand power cuts while the service writes its log (minutes); POWERCUTS="--images 1000"
 	$(BIN)/python -m bench.powercuts $(POWERCUTS)
 
-bitflips: $(VENV)/installed ## Two thousand single bits of a log flipped, which must be found, healed or harmless (minutes); BITFLIPS="--times 200"
+bitflips: $(VENV)/installed ## Flip two thousand single bits of a log; each must be detected, repaired or harmless (minutes); BITFLIPS="--times 200"
 	$(BIN)/python -m bench.bit_flips $(BITFLIPS)
 
-schemathesis: $(VENV)/installed ## Ten thousand generated requests to the service (minutes); SCHEMATHESIS=1000
+schemathesis: $(VENV)/installed ## Send ten thousand generated requests to the service (minutes); SCHEMATHESIS=1000
 	$(BIN)/python -m bench.api_cases $(or $(SCHEMATHESIS),13000)
 
-hostile: $(VENV)/installed ## Twenty thousand hostile requests to the service (minutes); HOSTILE="--cases 2000 --seed 7"
+hostile: $(VENV)/installed ## Send twenty thousand hostile requests to the service (minutes); HOSTILE="--cases 2000 --seed 7"
 	$(BIN)/python -m bench.hostile $(HOSTILE)
 
-screenshots: $(VENV)/installed ## The dashboard as the docs show it (needs Chromium)
+screenshots: $(VENV)/installed ## Make the screenshot of the dashboard for the docs (needs Chromium)
 	$(BIN)/python -m bench.screenshots --out docs/images
 
-battery: $(VENV)/installed ## Statistical tests of the random numbers (needs dieharder; takes an hour)
+battery: $(VENV)/installed ## Test the random numbers statistically (needs dieharder; takes an hour)
 	$(BIN)/python -m bench.battery
 
 numbers: $(VENV)/installed ## Measure every quoted number again, from an empty cache (takes an hour); docs/numbers.md
 	$(BIN)/python -m bench.numbers
 
-mutants: $(VENV)/installed ## Wrong changes of the code, and which of them no test notices (takes hours; resumes)
+mutants: $(VENV)/installed ## Mutation testing (takes hours; resumes)
 	$(BIN)/python -m bench.mutants $(MUTANTS)
 
-fuzz: $(VENV)/installed ## Attacks by number, 20,000 of them (takes minutes); FUZZ="--cases 2000 --seed 7"
+fuzz: $(VENV)/installed ## Fuzz the library and the command line with 20,000 cases (takes minutes); FUZZ="--cases 2000 --seed 7"
 	$(BIN)/python -m bench.fuzz $(FUZZ)
 
-docs: $(VENV)/installed ## The site, into out/site: open out/site/index.html; a warning is an error
+docs: $(VENV)/installed ## Build the site into out/site; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -b html docs out/site
 
-tutorials: $(VENV)/installed ## The six tutorials word for word, in a new environment with the built wheel (minutes)
+tutorials: $(VENV)/installed ## Run the six tutorials in a new environment with the built wheel (minutes)
 	$(BIN)/python -m bench.site.tutorials
 
-wheel: $(VENV)/installed ## A wheel with compiled code for a baseline processor, into dist/ (minutes); WHEEL=--plain: without code
+wheel: $(VENV)/installed ## Build a wheel with compiled code for a baseline processor, into dist/ (minutes); WHEEL=--plain: without
 	$(BIN)/python -m bench.wheel $(WHEEL)
 
-sbom: $(VENV)/installed ## What is installed, as a CycloneDX bill of materials in out/, and docs/licences.md
+sbom: $(VENV)/installed ## Write a CycloneDX bill of materials into out/, and docs/licences.md
 	$(BIN)/python -m bench.sbom
 
 lock: $(VENV)/installed ## Pin the newest versions of all dependencies, with their hashes
@@ -138,5 +138,5 @@ lock: $(VENV)/installed ## Pin the newest versions of all dependencies, with the
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --extra cli --extra figures --extra logs --extra oracle --extra ads \
 		--group lock pyproject.toml tests/ecosystem/requirements.in -o tests/ecosystem/requirements.lock
 
-clean: ## Remove what was built
+clean: ## Remove build outputs
 	rm -rf $(VENV) $(ECOSYSTEM_VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache out build dist

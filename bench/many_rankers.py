@@ -26,7 +26,7 @@ from keyhole.service.commands import (
     Configure,
     FeedbackRequest,
     GiveFeedback,
-    Judged,
+    MeasureVerdict,
     Rank,
     RankerRequest,
     RankRequest,
@@ -57,7 +57,7 @@ def make_log(path, n_rankers):
         events: list[Event] = []
         request = RankerRequest(items=[f"item-{i}" for i in range(N_ITEMS)], k=1)
         for name in names(n_rankers):
-            engine.execute(Configure(name, request, judged=Judged(None)))
+            engine.execute(Configure(name, request, judged=MeasureVerdict(None)))
             for _ in range(N_LISTS):
                 event_id = engine.execute(Rank(name, RankRequest())).event_id
             engine.execute(GiveFeedback(name, event_id, FeedbackRequest(relevance=[1.0])))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from keyhole.lab import atlas as maps
-from keyhole.lab.result_store import Store
+from keyhole.lab.result_store import ResultStore
 from keyhole.lab.results import Curve
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study
@@ -104,7 +104,7 @@ def test_entries_that_are_not_those_of_a_column_are_not_believed(change, tmp_pat
     """Even where their digest is right."""
     (column,) = maps.columns_of(["NDCG"], [3], [2])
     entries = maps.fill_column(column)
-    Store(tmp_path).save(asdict(column), change([asdict(entry) for entry in entries]))
+    ResultStore(tmp_path).save(asdict(column), change([asdict(entry) for entry in entries]))
     with pytest.warns(RuntimeWarning, match="was damaged"):
         found = maps.make_atlas([column], tmp_path, workers=1)
     assert list(found.entries) == entries
@@ -112,7 +112,7 @@ def test_entries_that_are_not_those_of_a_column_are_not_believed(change, tmp_pat
 
 
 def test_a_cell_of_another_key_is_not_believed(tmp_path):
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     for key in ("a", "b"):
         store.save(key, Curve(key, np.array([1]), np.array([[float(ord(key))]])).as_dict())
     store._path("b").replace(store._path("a"))
@@ -121,7 +121,7 @@ def test_a_cell_of_another_key_is_not_believed(tmp_path):
 
 
 def test_a_folder_in_the_place_of_a_cell(tmp_path):
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     store._path("a").mkdir()
     with pytest.warns(RuntimeWarning, match="was damaged"):
         assert store.load("a", dict) is None

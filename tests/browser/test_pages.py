@@ -148,7 +148,7 @@ def test_a_policy_is_judged_on_the_log(client, showroom):
     url = f"{showroom.url}{RANKER}/evaluate"
     page = client.post(url, data={"policy": "uniform", "bound": "student-t"})
     assert page.status_code == 200, page.text
-    assert "With 95 % confidence" in page.text
+    assert "The 95 % lower confidence bound" in page.text
     assert 'class="whisker"' in page.text
     order = {"policy": "order", "order": "\r\n".join(ITEMS)}
     result = client.post(f"{url}.json", data=order).json()["result"]

@@ -87,6 +87,36 @@ def test_play_on_a_csv_of_people_by_items(tmp_path):
     assert graded["average_regret"] is not None
 
 
+def test_every_command_on_people_reads_long_ratings(tmp_path):
+    """Rows of user, item and rating are the game of the wide file with the same ratings."""
+    wide, long = tmp_path / "wide.csv", tmp_path / "long.csv"
+    ratings = [(5, 1, 3), (4, 2, 1), (5, 4, 1)] * 4
+    wide.write_text("tea,coffee,milk\n" + "".join(f"{a},{b},{c}\n" for a, b, c in ratings))
+    rows = [
+        f"u{u},{item},{rating}\n"
+        for u, row in enumerate(ratings)
+        for item, rating in zip(("tea", "coffee", "milk"), row, strict=True)
+    ]
+    long.write_text("user,item,rating\n" + "".join(rows))
+    how = ("--threshold", 3, "--rounds", 200, "--runs", 2, "--json")
+    one, other = (json.loads(run("play", "--world", file, *how).stdout) for file in (wide, long))
+    assert one["average_regret"] == other["average_regret"]
+    assert "rows are user, item and rating" in other["notes"]
+    renamed = tmp_path / "other.csv"
+    renamed.write_text("who,what,liking\n" + "".join(rows))
+    named = json.loads(run("play", "--world", renamed, "--set", "world.long=true", *how).stdout)
+    assert named["average_regret"] == one["average_regret"]
+    compared = [
+        run("compare", "--world", file, "--rankers", "random,keystone", *how).stdout
+        for file in (wide, long)
+    ]
+    regrets = [
+        [(each["ranker"], each["by_run"]) for each in json.loads(text)["rankers"]]
+        for text in compared
+    ]
+    assert regrets[0] == regrets[1]
+
+
 def test_how_a_csv_is_written_is_told_by_set(tmp_path):
     path = tmp_path / "ratings.tsv.xz"
     path.write_bytes(lzma.compress(("8|1,5|3\n9|4|2,5\n" * 5).encode()))

@@ -253,7 +253,7 @@ def test_ctrl_c_leaves_finished_cells(tmp_path):
     assert "Traceback" not in errors
     assert not (tmp_path / "atlas.csv").exists()
     columns = columns_of(maps.MEASURES, [5], [2])
-    kept = result_store.Store(tmp_path / "cells")
+    kept = result_store.ResultStore(tmp_path / "cells")
     assert any(kept.load(asdict(column), list) for column in columns)
 
 

@@ -5,12 +5,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from keyhole.lab.result_store import Store
+from keyhole.lab.result_store import ResultStore
 from keyhole.lab.results import Curve
 
 
 def test_a_curve_comes_back_to_the_bit(tmp_path):
-    store = Store(tmp_path)
+    store = ResultStore(tmp_path)
     values = np.array([[0.1 + 0.2, np.nan, 1e-310], [-0.0, np.inf, 1.0]])
     store.save({"of": ("a", 1)}, Curve("a", np.array([1, 2, 50]), values).as_dict())
     kept = store.load({"of": ["a", 1]}, partial(Curve.of_dict, "b"))

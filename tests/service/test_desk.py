@@ -12,7 +12,7 @@ from keyhole.service.commands import (
     Expire,
     FeedbackRequest,
     GiveFeedback,
-    Judged,
+    MeasureVerdict,
     Rank,
     RankerRequest,
     RankMany,
@@ -106,7 +106,7 @@ def test_what_is_about_one_list_is_decided_one_after_the_other():
             return_exceptions=True,
         )
         shorter = RankerRequest(items=["bee", "cat"], seed=1, wait_seconds=60.0)
-        changed = Configure("animals", shorter, judged=Judged(None))
+        changed = Configure("animals", shorter, judged=MeasureVerdict(None))
         before, _, after = await asyncio.gather(
             desk.submit(_RANK), desk.submit(changed), desk.submit(_RANK)
         )

@@ -12,7 +12,7 @@ from keyhole.service.commands import (
     Configure,
     FeedbackRequest,
     GiveFeedback,
-    Judged,
+    MeasureVerdict,
     Rank,
     RankerRequest,
     RankRequest,
@@ -168,7 +168,7 @@ def test_a_shorter_wait_is_noticed():
         clock.now += 20.0
         await asyncio.sleep(0.3)
         asked = RankerRequest(items=ANIMALS, seed=1, wait_seconds=10.0)
-        await desk.submit(Configure("animals", asked, judged=Judged(None)))
+        await desk.submit(Configure("animals", asked, judged=MeasureVerdict(None)))
         for _ in range(40):
             await asyncio.sleep(0.05)
         return len(desk.engine.ranker("animals").waiting)

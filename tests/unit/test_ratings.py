@@ -264,7 +264,7 @@ def test_ids_that_cannot_be_left_out(write, tmp_path):
     with pytest.raises(InvalidInput, match="at least one item"):
         read_ratings(write("a\n1\n"), ids="a")
     np.savez(tmp_path / "a.npz", np.ones((2, 2)))
-    with pytest.raises(InvalidInput, match="`ids` needs a CSV file"):
+    with pytest.raises(InvalidInput, match="`ids` and `long` are for CSV files"):
         read_ratings(tmp_path / "a.npz", ids="a")
     assert read_ratings(tmp_path / "a.npz").values.tolist() == [[1.0, 1.0]] * 2
     assert read_ratings(write(PLAIN), ids="tea").item_names == ("coffee",)
@@ -380,3 +380,88 @@ def test_real_files():
         "art_gallery",
         False,
     )
+
+
+# --------------------------------------------------------------------------- long files
+
+LONG = "user,item,rating\nann,tea,1\nann,milk,4\nbob,milk,2\nbob,tea,5\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        LONG,
+        "userId,movieId,rating,timestamp\nann,tea,1,9\nann,milk,4,8\nbob,milk,2,7\nbob,tea,5,6\n",
+        "Score;Product name;Customer ID\n1;tea;ann\n4;milk;ann\n2;milk;bob\n5;tea;bob\n",
+    ],
+)
+def test_long_ratings_are_known_by_their_header(write, text):
+    table = read_ratings(write(text))
+    assert (table.item_names, table.is_long, table.has_index) == (("tea", "milk"), True, False)
+    assert np.array_equal(table.values, [[1.0, 4.0], [5.0, 2.0]])
+    assert "rows of user, item and rating" in repr(table)
+
+
+def test_a_long_file_and_the_wide_one_are_the_same_table(write):
+    """The pivot is that of a second computation: a dictionary filled cell by cell."""
+    rng = np.random.default_rng(3)
+    ratings = rng.integers(0, 6, (7, 4)).astype(float)
+    cells = [(f"u{u}", f"i{i}", ratings[u, i]) for u in range(7) for i in range(4)]
+    wide = "\n".join(["i0,i1,i2,i3", *(",".join(map(str, row)) for row in ratings)])
+    long = "\n".join(["user,item,rating", *(f"{u},{i},{r}" for u, i, r in cells)])
+    for options in ({}, {"threshold": 3}, {"grades": 3}, {"n_chosen": 2}, {"scale": [0, 5]}):
+        one, other = (read_ratings(write(text), **options) for text in (wide, long))
+        assert one.item_names == other.item_names
+        assert np.array_equal(one.values, other.values)
+
+
+def test_what_a_user_did_not_rate_is_missing(write):
+    path = write(LONG + "cem,tea,3\ndan,tea,NA\ndan,milk,1\n")
+    with pytest.raises(
+        InvalidInput, match=r"user 'cem', item 'milk': a rating is missing; missing"
+    ):
+        read_ratings(path)
+    table = read_ratings(path, missing="drop")
+    assert (len(table.values), table.n_dropped) == (2, 2)
+    table = read_ratings(path, missing="drop", columns=["tea"])
+    assert (table.values.ravel().tolist(), table.n_dropped) == ([1.0, 5.0, 3.0], 1)
+
+
+def test_long_ratings_with_other_names_or_without_a_header(write):
+    text = "ann,tea,1\nann,milk,4\nbob,tea,5\nbob,milk,2\n"
+    for table in (
+        read_ratings(write("who,drink,liking\n" + text), long=True),
+        read_ratings(write(text), long=True, header=False),
+    ):
+        assert (table.item_names, table.values.tolist()) == (("tea", "milk"), [[1, 4], [5, 2]])
+    with pytest.raises(InvalidInput, match=r"long=True reads rows of user, item and rating"):
+        read_ratings(write("visit,drink,liking\n" + text), ids="visit")
+    wide = "user,item,rating\n1,2,3\n4,5,6\n"
+    assert read_ratings(write(wide), index=False).values.shape == (2, 3)
+    assert not read_ratings(write(wide), long=False, index=False).is_long
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "sentence"),
+    [
+        (LONG + "ann,tea,2\n", {}, "line 6: user 'ann' must rate item 'tea' once, got a second"),
+        (LONG + "ann,cocoa,x\n", {}, "line 6: a rating must be a number, got 'x'"),
+        (LONG + ",cocoa,1\n", {}, "line 6: a rating must have a user and an item"),
+        (LONG, {"long": True, "ids": "user"}, "must be omitted with long=True"),
+        (LONG, {"long": "yes"}, "`long` must be true, false or not given"),
+        ("a,b\n1,2\n", {"long": True}, "columns user, item and rating with long=True, got 2"),
+        ("user,item,rating\n", {}, "at least one complete row"),
+    ],
+)
+def test_long_ratings_that_cannot_be_read(write, text, options, sentence):
+    with pytest.raises(InvalidInput, match=sentence):
+        read_ratings(write(text), **options)
+
+
+def test_the_table_of_a_long_file_fits_the_memory(write, monkeypatch):
+    monkeypatch.setenv("KEYHOLE_MEMORY_LIMIT", "100K")
+    rows = "".join(f"u{i},i{i},1\n" for i in range(100))
+    with pytest.raises(
+        InvalidInput, match=r"the table of users by items .* would take 160000 bytes"
+    ):
+        read_ratings(write("user,item,rating\n" + rows))

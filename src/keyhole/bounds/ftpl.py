@@ -17,7 +17,7 @@ from keyhole.contracts import Measure
 from keyhole.measures import measure as named_measure
 
 
-class Constants(NamedTuple):
+class FTPLConstants(NamedTuple):
     """D, R and A of the analysis of follow the perturbed leader."""
 
     diameter: float
@@ -32,7 +32,7 @@ def largest_gain(measure: str | Measure, max_grade: float = 1.0) -> float:
 
 def constants(
     measure: str | Measure, n_items: int, max_grade: float = 1.0, *, tight: bool = False
-) -> Constants:
+) -> FTPLConstants:
     """Return D, R and A for a measure whose gains are per item.
 
     Parameters
@@ -49,9 +49,9 @@ def constants(
     Examples
     --------
     >>> constants("SumLoss", 4)
-    Constants(diameter=16.0, reward=16.0, size=4.0)
+    FTPLConstants(diameter=16.0, reward=16.0, size=4.0)
     >>> constants("SumLoss", 4, tight=True)
-    Constants(diameter=4.0, reward=10.0, size=4.0)
+    FTPLConstants(diameter=4.0, reward=10.0, size=4.0)
     """
     measure = named_measure(measure)
     n_items = check_integer(n_items, "`n_items`", at_least=1)
@@ -67,28 +67,30 @@ def constants(
         diameter = float(np.maximum(weights - weights[::-1], 0.0).sum())
         reward = max(float(weights[weights > 0].sum()), -float(weights[weights < 0].sum()))
         # All weights equal: every ranking is the same, but the tuning divides by D.
-        return Constants(max(diameter, 1e-12), gain * reward, gain * n_items)
+        return FTPLConstants(max(diameter, 1e-12), gain * reward, gain * n_items)
     diameter = float(np.count_nonzero(weights) * np.abs(weights).max())
-    return Constants(diameter, gain * diameter, gain * n_items)
+    return FTPLConstants(diameter, gain * diameter, gain * n_items)
 
 
-def best_epsilon(c: Constants, n_updates: float) -> float:
+def best_epsilon(c: FTPLConstants, n_updates: float) -> float:
     """Return sqrt(D / (R A K)), the noise rate for K updates (R4)."""
     return math.sqrt(c.diameter / (c.reward * c.size * n_updates))
 
 
-def best_n_blocks(c: Constants, n_cells: int, rounds: float) -> float:
+def best_n_blocks(c: FTPLConstants, n_cells: int, rounds: float) -> float:
     """Return (D A / R)^(1/3) (T / q)^(2/3), before rounding."""
     ratio: float = c.diameter * c.size / c.reward
     return float(ratio ** (1 / 3) * (rounds / n_cells) ** (2 / 3))
 
 
-def full_information_bound(c: Constants, rounds: float) -> float:
+def full_information_bound(c: FTPLConstants, rounds: float) -> float:
     """Return 2 sqrt(D R A T), the regret of the leader that sees everything."""
     return 2.0 * math.sqrt(c.diameter * c.reward * c.size * rounds)
 
 
-def top_k_bound(c: Constants, n_cells: int, rounds: float, n_blocks: float | None = None) -> float:
+def top_k_bound(
+    c: FTPLConstants, n_cells: int, rounds: float, n_blocks: float | None = None
+) -> float:
     """Return R q K + 2 T sqrt(D R A / K), the regret of RTop-kF with FTPL.
 
     Without ``n_blocks``, its value at the best K: 3 R^(2/3) (D A)^(1/3) q^(1/3) T^(2/3).

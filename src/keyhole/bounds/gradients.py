@@ -30,7 +30,7 @@ class ListSize(NamedTuple):
         return self.row_norm * self.radius
 
 
-class Settings(NamedTuple):
+class DescentSettings(NamedTuple):
     """Rate eta, probability gamma of exploring, and the regret bound that they attain."""
 
     rate: float
@@ -121,7 +121,7 @@ def regret_bound(
     return mix * loss * rounds + radius**2 / (2.0 * rate) + rate * constant * rounds / (2.0 * mix)
 
 
-def best_settings(constant: float, loss: float, radius: float, rounds: float) -> Settings:
+def best_settings(constant: float, loss: float, radius: float, rounds: float) -> DescentSettings:
     """Return the settings with the least regret bound, and that bound.
 
     eta = U sqrt(gamma / (C T)) and gamma = (U sqrt(C) / (2 B))^(2/3) T^(-1/3), which make
@@ -137,4 +137,6 @@ def best_settings(constant: float, loss: float, radius: float, rounds: float) ->
     mix = (radius * math.sqrt(constant) / (2.0 * loss)) ** (2 / 3) * rounds ** (-1 / 3)
     mix = min(mix, 0.5)
     rate = radius * math.sqrt(mix / (constant * rounds))
-    return Settings(rate, mix, regret_bound(constant, loss, radius, rounds, rate=rate, mix=mix))
+    return DescentSettings(
+        rate, mix, regret_bound(constant, loss, radius, rounds, rate=rate, mix=mix)
+    )

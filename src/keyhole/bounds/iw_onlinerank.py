@@ -59,7 +59,7 @@ def expected_noise(n_items: int) -> FloatArray:
     return means - EULER
 
 
-class Constants(NamedTuple):
+class IWOnlineRankConstants(NamedTuple):
     """c0, a and f of the bound, and the numbers m(m-k) and m of its second term."""
 
     penalty: float
@@ -69,7 +69,7 @@ class Constants(NamedTuple):
     seen: float
 
 
-def constants(weights: FloatArray, k: int) -> Constants:
+def constants(weights: FloatArray, k: int) -> IWOnlineRankConstants:
     """Return the constants for weights that do not rise and end at 0.
 
     Examples
@@ -78,7 +78,7 @@ def constants(weights: FloatArray, k: int) -> Constants:
     [2.0794, 0.3679, 1.3333, 6.0, 3.0]
     """
     n_items = len(weights)
-    return Constants(
+    return IWOnlineRankConstants(
         max(float(weights @ expected_noise(n_items)), 0.0),
         float(weights[0]) / (2.0 * math.e),
         (1.0 - k / n_items) * float(weights[k - 1]),
@@ -105,7 +105,7 @@ class Schedule(NamedTuple):
 
 
 def best_schedule(
-    given: Constants, horizon: int, *, mix_scale: float = 1.0, rate_scale: float = 1.0
+    given: IWOnlineRankConstants, horizon: int, *, mix_scale: float = 1.0, rate_scale: float = 1.0
 ) -> Schedule:
     """Return the schedule whose bound is least, times scales; ``horizon`` 0 is an unknown one."""
     if given.lift > 0.0:
@@ -135,7 +135,7 @@ def mix_and_rate(schedule: Schedule, round: int) -> tuple[float, float]:
     return mix, rate * math.sqrt(mix / ((schedule.unseen + schedule.seen * mix) * time))
 
 
-def regret_bound(given: Constants, schedule: Schedule, rounds: int) -> float:
+def regret_bound(given: IWOnlineRankConstants, schedule: Schedule, rounds: int) -> float:
     """Return the bound for a schedule: the sums themselves, no approximation of them.
 
     Examples
@@ -153,7 +153,7 @@ def regret_bound(given: Constants, schedule: Schedule, rounds: int) -> float:
     return float(given.penalty / rates[-1] + given.curvature * spread + given.lift * mixes.sum())
 
 
-def leading_constant(given: Constants, *, anytime: bool = False) -> float:
+def leading_constant(given: IWOnlineRankConstants, *, anytime: bool = False) -> float:
     """Return C of the bound C T^(2/3) + O(T^(1/3)), with the best schedule."""
     product = given.penalty * given.curvature * given.unseen * given.lift
     factor = 4.5 * (2.0 / 3.0) ** (1.0 / 3.0) if anytime else 3.0

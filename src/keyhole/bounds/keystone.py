@@ -22,7 +22,7 @@ _OF_OUTLIERS = 2.0 + math.sqrt(8.0)
 """Times the largest term of a scale-free sum: at most what its outliers add up to."""
 
 
-class Constants(NamedTuple):
+class KeystoneConstants(NamedTuple):
     """What the theorem knows of a game: m items of which k are seen, and a measure.
 
     ``penalty``, ``weight``, ``drift`` and ``first`` are c, a, kappa and V0, with which the rate of
@@ -84,7 +84,7 @@ def constants(
     floor_rate: float = 0.1,
     block: int = 16,
     prior: float = 0.01,
-) -> Constants:
+) -> KeystoneConstants:
     """Return the constants of the theorem for a game; by default those of keystone.
 
     Examples
@@ -101,7 +101,7 @@ def constants(
     spread, apart = float(weights[0]), weights - weights[::-1]
     weight = spread / math.e / (2.0 if k == 1 else 1.0)
     positions = np.arange(1, n_items + 1)
-    return Constants(
+    return KeystoneConstants(
         n_items,
         k,
         ftpl.largest_gain(measure, max_grade),
@@ -120,31 +120,31 @@ def constants(
     )
 
 
-def _inverse_floors(c: Constants, rounds: float) -> float:
+def _inverse_floors(c: KeystoneConstants, rounds: float) -> float:
     """Return at least the sum of 1 / gamma_t over the rounds."""
     return float(0.75 * rounds ** (4 / 3) + rounds ** (1 / 3)) / c.floor_rate
 
 
-def _largest_correction(c: Constants, rounds: float) -> float:
+def _largest_correction(c: KeystoneConstants, rounds: float) -> float:
     """Return m / gamma_T."""
     return float(c.n_items * rounds ** (1 / 3)) / c.floor_rate
 
 
-def _floor(c: Constants, rounds: float) -> float:
+def _floor(c: KeystoneConstants, rounds: float) -> float:
     return float(1.5 * c.floor_rate * (1.0 - c.k / c.n_items) * c.at_k * rounds ** (2 / 3))
 
 
-def _leads(c: Constants, rounds: float) -> float:
+def _leads(c: KeystoneConstants, rounds: float) -> float:
     """Return at least the mean of sqrt(1 + all squared leads of one half over the other)."""
     corrected = c.k * c.squares * c.n_items * _inverse_floors(c, rounds)
     return math.sqrt(1.0 + c.reach**2 * rounds + corrected)
 
 
-def _largest_lead(c: Constants, rounds: float) -> float:
+def _largest_lead(c: KeystoneConstants, rounds: float) -> float:
     return c.reach + c.k * c.spread * _largest_correction(c, rounds)
 
 
-def _safe(c: Constants, rounds: float) -> float:
+def _safe(c: KeystoneConstants, rounds: float) -> float:
     m, k, kept = c.n_items, c.k, 1.0 - c.floor_rate
     squares = m * (m - k) * _inverse_floors(c, rounds) + 2.0 * k * rounds / kept
     of_last_round = (m - k) * _largest_correction(c, rounds) + 2.0 * k / kept
@@ -159,7 +159,7 @@ def _safe(c: Constants, rounds: float) -> float:
     )
 
 
-def safety_parts(c: Constants, rounds: float) -> Parts:
+def safety_parts(c: KeystoneConstants, rounds: float) -> Parts:
     """Return FLOOR, MIX and SAFE, whose sum bounds the expected regret after any number of rounds.
 
     Examples
@@ -173,7 +173,7 @@ def safety_parts(c: Constants, rounds: float) -> Parts:
     return Parts(c.gain * _floor(c, rounds), c.gain * mix, c.gain * _safe(c, rounds))
 
 
-def safety_bound(c: Constants, rounds: float) -> float:
+def safety_bound(c: KeystoneConstants, rounds: float) -> float:
     """Return FLOOR + MIX + SAFE: the regret of keystone with anything for its adaptive half.
 
     Examples
@@ -184,7 +184,7 @@ def safety_bound(c: Constants, rounds: float) -> float:
     return sum(safety_parts(c, rounds))
 
 
-def leading_constant(c: Constants) -> float:
+def leading_constant(c: KeystoneConstants) -> float:
     """Return C of the bound C T^(2/3) + terms of order T^(1/2).
 
     Examples
@@ -198,7 +198,7 @@ def leading_constant(c: Constants) -> float:
     return c.gain * (_floor(c, 1.0) + mix + (2.0 + math.sqrt(2.0)) * safe)
 
 
-def price_bound(c: Constants, rounds: float) -> float:
+def price_bound(c: KeystoneConstants, rounds: float) -> float:
     """Return by how much its adaptive half alone may be better than keystone: the price of safety.
 
     Examples

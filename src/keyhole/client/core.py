@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from keyhole.base.errors import InvalidInput, check_integer, check_number
 from keyhole.client.errors import ServiceAway, ServiceError
 from keyhole.client.replies import (
-    Evaluation,
+    EvaluationResult,
     FeedbackResult,
     LineResult,
     Page,
@@ -426,7 +426,7 @@ class Core:
         confidence: float | None = None,
         bound: str | None = None,
         after: int | None = None,
-    ) -> Exchange[Evaluation]:
+    ) -> Exchange[EvaluationResult]:
         """Evaluate another policy on the log of a ranker, and wait for the result.
 
         Parameters
@@ -448,11 +448,11 @@ class Core:
         path = path_of("rankers", ranker, "evaluations")
         answer = yield from self._ask(Call("POST", path, body_of(fields)))
         where = answer.headers.get("location", "")
-        told = read(answer, Evaluation)
+        told = read(answer, EvaluationResult)
         while told.status in ("queued", "running"):
             yield Pause(_POLL_SECONDS)
             answer = yield from self._ask(Call("GET", where))
-            told = read(answer, Evaluation)
+            told = read(answer, EvaluationResult)
         if told.problem is not None:
             raise error_from(told.problem, int(told.problem.get("status", 500)))
         return told

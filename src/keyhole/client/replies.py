@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 
-class Policy(msgspec.Struct, frozen=True):
+class PolicyInfo(msgspec.Struct, frozen=True):
     """The policy that chose a list: its mode, whether it explored, and the propensity."""
 
     mode: str
@@ -24,7 +24,7 @@ class Ranking(msgspec.Struct, frozen=True):
     ranking: list[str]
     event_id: str | None = None
     k: int = 1
-    policy: Policy | None = None
+    policy: PolicyInfo | None = None
     model_seq: int | None = None
     feedback_by: str | None = None
     from_fallback: bool = False
@@ -41,7 +41,7 @@ class RankItem(msgspec.Struct, frozen=True):
     event_id: str | None = None
     ranking: list[str] = []
     k: int = 1
-    policy: Policy | None = None
+    policy: PolicyInfo | None = None
     model_seq: int | None = None
     feedback_by: str | None = None
     type: str | None = None
@@ -83,7 +83,7 @@ class LineResult(msgspec.Struct, frozen=True):
     detail: str | None = None
 
 
-class Evaluation(msgspec.Struct, frozen=True):
+class EvaluationResult(msgspec.Struct, frozen=True):
     """An off-policy evaluation; ``result`` has values and their confidence bounds."""
 
     id: str

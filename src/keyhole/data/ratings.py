@@ -1,4 +1,4 @@
-"""Ratings of people by items, from CSV files to relevance."""
+"""Ratings by people of items, read from wide or long files and turned into relevance."""
 
 import shlex
 from collections.abc import Sequence
@@ -32,10 +32,14 @@ class RatingsTable(Described):
     n_dropped: int
     """People left out because a rating was missing."""
     has_index: bool = False
-    """Whether a column of the file told people apart; it is no item and left out."""
+    """Whether a column of the file had person ids; it is left out."""
+    is_long: bool = False
+    """Whether the rows of the file were user, item and rating."""
 
     def _described(self) -> Description:
         rows = [("people", f"{len(self.values):,}"), ("items", some_of(self.item_names))]
+        if self.is_long:
+            rows.append(("read from", "rows of user, item and rating"))
         if self.n_dropped:
             rows.append(("left out", f"{self.n_dropped:,} people without all ratings"))
         return Description("RatingsTable", rows)
@@ -55,10 +59,12 @@ def read_ratings(
     header: bool | None = None,
     index: bool | None = None,
     ids: str | None = None,
+    long: bool | None = None,
 ) -> RatingsTable:
-    """Read people by items: a CSV file, plain or compressed, or one array of a .npz file.
+    """Read ratings: a CSV file, plain or compressed, or one array of a .npz file.
 
-    The header of a CSV file names the items; those of an array are called 0, 1, 2, …
+    A *wide* CSV file has a row per person and a column per item, named by its header. A *long* one
+    has a row per rating, with user, item and rating. The items of an array are called 0, 1, 2, …
 
     Parameters
     ----------
@@ -77,8 +83,8 @@ def read_ratings(
     columns
         The names of the items to read, in this order; by default all of them.
     missing
-        What to do about people with a rating that is missing (an empty field, NA, NaN, null and
-        the like): ``error`` or ``drop`` them.
+        What to do about people with a missing rating (an empty field, NA, NaN, null and the like;
+        in a long file, an item without a row): ``error`` or ``drop`` them.
     delimiter
         The character between fields; by default the comma, semicolon or tab by which all rows
         have the same number of fields, numbers in all columns but the first.
@@ -93,7 +99,11 @@ def read_ratings(
         name or has different texts, and is refused if its name or numbers leave it in doubt.
         False keeps every column as an item, whatever it is called.
     ids
-        The name of the column that tells people apart, and is left out.
+        The name of the column of person ids, which is left out.
+    long
+        Whether rows are user, item and rating. By default they are if the header has exactly these
+        columns by name (such as ``userId,movieId,rating``, with or without a timestamp). True
+        also takes three columns with other names, or without a header, in this order.
     """
     path = Path(path)
     if sum(option is not None for option in (threshold, grades, n_chosen, scale)) > 1:
@@ -101,8 +111,8 @@ def read_ratings(
             "At most one of `threshold`, `grades`, `n_chosen` and `scale` can be given."
         )
     check_choice(missing, "`missing`", MISSING_RULES)
-    layout = Layout(delimiter, decimal, header, index, ids)
-    names, numbers, lines, has_index = _read(path, layout, columns)
+    layout = Layout(delimiter, decimal, header, index, ids, long)
+    names, numbers, places, has_index, is_long = _read(path, layout, columns)
     if columns is not None:
         chosen = _columns(path, columns, names)
         names, numbers = tuple(names[place] for place in chosen), numbers[:, chosen]
@@ -110,8 +120,8 @@ def read_ratings(
     if gaps.any() and missing == "error":
         row, column = np.argwhere(gaps)[0]
         raise InvalidInput(
-            f"{path}, line {lines[row]}, column {names[column]!r}: a rating is missing; "
-            f"missing='drop' leaves such people out."
+            f"{path}, {places[row]}, {'item' if is_long else 'column'} {names[column]!r}: a rating "
+            f"is missing; missing='drop' leaves such people out."
         )
     values = numbers[~gaps.any(axis=1)]
     if not values.size:
@@ -124,29 +134,26 @@ def read_ratings(
             f"{path}, column {column!r}: a rating is negative ({table[tuple(negative[0])]:g}); use "
             f"a threshold or grades to turn ratings into relevance."
         )
-    return RatingsTable(table, names, len(numbers) - len(values), has_index)
+    return RatingsTable(table, names, len(numbers) - len(values), has_index, is_long)
 
 
 def _read(
     path: Path, layout: Layout, columns: Sequence[str] | None
-) -> tuple[tuple[str, ...], FloatArray, Sequence[int], bool]:
-    """Return names of items, ratings by people and items, their lines, and if people had names."""
+) -> tuple[tuple[str, ...], FloatArray, Sequence[str], bool, bool]:
+    """Return item names, ratings, the place of each row, and whether it has ids and is long."""
     if path.suffix == ".npz":
-        if layout.ids is not None:
-            raise InvalidInput(f"`ids` needs a CSV file, whose header names columns, got {path}.")
+        if layout.ids is not None or layout.long is not None:
+            raise InvalidInput(f"`ids` and `long` are for CSV files, got {path}.")
         numbers = _array(path)
         names = tuple(str(number) for number in range(numbers.shape[1]))
-        return names, numbers, range(1, len(numbers) + 1), False
+        return names, numbers, [f"line {i}" for i in range(1, len(numbers) + 1)], False, False
     names, rows, has_index, found = read_fields(path, layout)
-    if layout.index is None and columns is None:
+    if layout.index is None and columns is None and not found.long:
         check_no_ids(path, names)
-    values, lines = [], []
-    for line, row in rows:
-        values.append(_numbers(path, line, names, row, found))
-        lines.append(line)
-    if not values:
+    if not rows:
         raise InvalidInput(f"{path} must have at least one complete row of ratings.")
-    return names, np.array(values), lines, has_index
+    values = [_numbers(path, where, names, row, found) for where, row in rows]
+    return names, np.array(values), [where for where, _ in rows], has_index, bool(found.long)
 
 
 def _array(path: Path) -> FloatArray:
@@ -176,7 +183,7 @@ def _columns(path: Path, columns: Sequence[str], names: tuple[str, ...]) -> list
 
 
 def _numbers(
-    path: Path, line: int, names: tuple[str, ...], row: list[str], layout: Layout
+    path: Path, where: str, names: tuple[str, ...], row: list[str], layout: Layout
 ) -> list[float]:
     """Return the ratings of a person, NaN where one is missing."""
     numbers = []
@@ -184,7 +191,7 @@ def _numbers(
         number = layout.number(field)
         if number is None:
             raise InvalidInput(
-                f"{path}, line {line}, column {name!r}: a rating must be a number, got "
+                f"{path}, {where}, column {name!r}: a rating must be a number, got "
                 f"{shortened(repr(field))}{_hint(name, field, names)}."
             )
         numbers.append(number)
@@ -199,7 +206,9 @@ def _hint(name: str, field: str, names: tuple[str, ...]) -> str:
         return "; `delimiter` says what is between cells"
     if "," in field:
         return "; decimal=',' reads decimal commas (keyhole play: --set world.decimal=,)"
-    return f"; ids={name!r} leaves the column out (keyhole play: --ids {shlex.quote(name)})"
+    advice = f"; ids={name!r} leaves the column out (keyhole play: --ids {shlex.quote(name)})"
+    long = "; long=True reads rows of user, item and rating (--set world.long=true)"
+    return advice + long * (len(names) in (2, 3))
 
 
 def _is_too_large(field: str) -> bool:

@@ -1,6 +1,6 @@
-"""The fields of a CSV file of people by items: what separates them, and which are ratings.
+"""Reads the cells of a CSV file of ratings: delimiter, decimal mark, header, and person ids.
 
-Whatever can be meant in two ways is refused with a sentence that names the option which decides.
+An ambiguous file is refused with a sentence that names the option which decides.
 """
 
 import csv
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keyhole.base.errors import InvalidInput, check_choice, shown
+from keyhole.data.long_ratings import Row, long_columns, pivoted
 from keyhole.data.packed import decoded, read_unpacked
 
 _DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
@@ -39,13 +40,14 @@ _FEWEST_NUMBERED = 3  # that two people rated an item 1 and 2 is no wonder
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is written; None is found out."""
+    """The format of a file; None: detect it."""
 
     delimiter: str | None
     decimal: str | None
     header: bool | None
     index: bool | None
     ids: str | None = None
+    long: bool | None = None
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and not (
@@ -61,7 +63,9 @@ class Layout:
                 f"At most one of `ids` and `index` can be given, got ids={shown(self.ids)} and "
                 f"index={self.index!r}."
             )
-        for name in ("header", "index"):
+        if self.long and (self.ids is not None or self.index is not None):
+            raise InvalidInput("`ids` and `index` must be omitted with long=True.")
+        for name in ("header", "index", "long"):
             if getattr(self, name) not in (None, True, False):
                 raise InvalidInput(
                     f"`{name}` must be true, false or not given, got {getattr(self, name)!r}."
@@ -86,13 +90,13 @@ class Layout:
 
 
 class Fields(NamedTuple):
-    """The names of items, and the fields of every person with the number of their line."""
+    """The names of items, and the cells of every person with where they come from."""
 
     names: tuple[str, ...]
-    rows: list[tuple[int, list[str]]]
+    rows: list[Row]
     has_index: bool
     layout: Layout
-    """How the file is written, with all that was found out."""
+    """The format of the file, detected or given."""
 
 
 def _choose(option: str) -> str:
@@ -118,6 +122,11 @@ def read_fields(path: Path, layout: Layout) -> Fields:
                 f"{path}, line {number}: a row must have {len(names)} cells, as many as line "
                 f"{line}, got {len(row)}."
             )
+    placed = [(f"line {number}", row) for number, row in rows]
+    long = _long_columns(path, names if has_header else None, len(names), layout)
+    if long is not None:
+        items, people = pivoted(path, placed, long, layout.number)
+        return Fields(items, people, False, replace(layout, long=True))
     column = [row[0] for _, row in rows]
     out: int | None = None
     if layout.ids is not None:
@@ -130,9 +139,26 @@ def read_fields(path: Path, layout: Layout) -> Fields:
     if out is not None:
         # Without a header the items are numbered from 0, whether people have names or not.
         names = names[:out] + names[out + 1 :] if has_header else names[:-1]
-        rows = [(number, row[:out] + row[out + 1 :]) for number, row in rows]
+        placed = [(where, row[:out] + row[out + 1 :]) for where, row in placed]
     _check_names(path, line, names)
-    return Fields(names, rows, out is not None, layout)
+    return Fields(names, placed, out is not None, replace(layout, long=False))
+
+
+def _long_columns(
+    path: Path, names: tuple[str, ...] | None, n_columns: int, layout: Layout
+) -> tuple[int, int, int] | None:
+    """Return the columns of user, item and rating of a long file, None for a wide one."""
+    if layout.long is False or layout.ids is not None or layout.index is not None:
+        return None
+    found = None if names is None else long_columns(names)
+    if found is None and layout.long:
+        if n_columns != 3:
+            raise InvalidInput(
+                f"{path} must have the columns user, item and rating with long=True, got "
+                f"{n_columns} columns."
+            )
+        return 0, 1, 2
+    return found
 
 
 def _place_of_ids(path: Path, ids: str, names: tuple[str, ...]) -> int:

@@ -14,7 +14,7 @@ from keyhole.base.errors import InvalidInput
 from keyhole.base.limits import check_memory
 from keyhole.data import QuerySet
 from keyhole.data.bandit.tables import write_text
-from keyhole.data.bandit.vowpal_wabbit import Line, read_blocks
+from keyhole.data.bandit.vowpal_wabbit import VowpalLine, read_blocks
 
 
 def write_lists(queries: QuerySet, path: Path | str) -> None:
@@ -59,7 +59,7 @@ def read_lists(path: Path | str, *, n_features: int | None = None) -> QuerySet:
     )
 
 
-def _columns(path: Path, line: Line) -> dict[int, float]:
+def _columns(path: Path, line: VowpalLine) -> dict[int, float]:
     for name in line.features:
         if not name.isdecimal() or int(name) < 1:
             raise InvalidInput(
@@ -68,7 +68,7 @@ def _columns(path: Path, line: Line) -> dict[int, float]:
     return {int(name): value for name, value in line.features.items()}
 
 
-def _grade(path: Path, line: Line) -> float:
+def _grade(path: Path, line: VowpalLine) -> float:
     parts = line.labels[0].split(":") if len(line.labels) == 1 else []
     try:
         _, cost = parts

@@ -24,7 +24,7 @@ from keyhole.worlds.queries import Queries
 
 _PEOPLE_OPTIONS = (
     "threshold", "grades", "n_chosen", "scale", "columns", "missing", "delimiter", "decimal",
-    "header", "index", "ids", "order",
+    "header", "index", "ids", "long", "order",
 )  # fmt: skip
 _READING = ("groups", "raw", "keep_empty", "stream")
 _SHOWING = ("shuffle", "document_seed", "permute_at")
@@ -115,6 +115,8 @@ def _people(world: str, options: Mapping[str, Any]) -> tuple[World, list[str]]:
     if table.has_index:
         named = "the first column" if "ids" not in given else f"the column {given['ids']!r}"
         notes.append(f"{named} names the people and is no item")
+    if table.is_long:
+        notes.append("rows are user, item and rating")
     if table.n_dropped:
         notes.append(f"{table.n_dropped} people left out: a rating is missing")
     return made, notes

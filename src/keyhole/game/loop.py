@@ -9,7 +9,7 @@ from keyhole.kernels.compiled import assemble, kernel, rare_kernel
 from keyhole.kernels.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of
 
 
-class Board(NamedTuple):
+class GameBuffers(NamedTuple):
     """What one run writes: buffers of the current round, totals, and the curve."""
 
     ranking: Any

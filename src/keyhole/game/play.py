@@ -36,7 +36,7 @@ from keyhole.contracts import (
 )
 from keyhole.game.comparators import Comparator, Sums, comparator_for, new_sums
 from keyhole.game.log import Log
-from keyhole.game.loop import Board, loop_of
+from keyhole.game.loop import GameBuffers, loop_of
 from keyhole.game.run_end import RunEnd
 from keyhole.game.trace import Trace
 from keyhole.game.trace_files import COMPARATORS
@@ -117,10 +117,10 @@ class _Game(NamedTuple):
     start: Trace | None
 
 
-def _new_board(game: _Game, before: RunEnd | None) -> Board:
+def _new_board(game: _Game, before: RunEnd | None) -> GameBuffers:
     n_items, n_points = game.world.n_items, len(game.checkpoints)
     n_kept = n_points if game.final else 0
-    return Board(
+    return GameBuffers(
         np.empty(n_items, np.int64),
         np.empty(game.ranker.kernel.note_size(game.ranker.params)),
         np.empty(n_items),
@@ -200,7 +200,7 @@ def _check_continues(comparator: Comparator, before: RunEnd) -> None:
 
 
 def _best_scores(
-    game: _Game, board: Board, sums: Sums, before: RunEnd | None
+    game: _Game, board: GameBuffers, sums: Sums, before: RunEnd | None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return what the best ranking scored at the points, and what it was computed of."""
     snapshots, offsets, comparator = board.snapshots, board.offsets, game.comparator

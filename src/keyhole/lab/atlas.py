@@ -14,7 +14,7 @@ from typing import Any
 
 from keyhole.base.errors import InvalidInput
 from keyhole.base.threads import n_cores
-from keyhole.lab.result_store import Store
+from keyhole.lab.result_store import ResultStore
 from keyhole.measures import measure as named_measure
 from keyhole.monitoring import RATES, Game, rule_for, solve_game
 from keyhole.monitoring.games import check_ranking_game, is_enumerable
@@ -148,7 +148,7 @@ def make_atlas(
     columns: Sequence[Column], folder: Path, done: Done | None = None, workers: int | None = None
 ) -> Atlas:
     """Return all columns, made on all cores and kept in ``folder`` as they finish."""
-    store = Store(folder)
+    store = ResultStore(folder)
     found = {c: store.load(asdict(c), partial(_entries, c)) for c in columns}
     finished = {column: entries for column, entries in found.items() if entries is not None}
     n_resumed = sum(len(entries) for entries in finished.values())

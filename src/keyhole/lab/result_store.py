@@ -24,7 +24,7 @@ def package_stamp() -> str:
     return digest.hexdigest()
 
 
-class Store:
+class ResultStore:
     """A folder of results as JSON, found again only where their key and the code are the same.
 
     Floats are written exactly; what is not finite is kept too. Every file has a digest of its

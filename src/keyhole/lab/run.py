@@ -17,7 +17,7 @@ from keyhole.lab.claims import Verdict, judge
 from keyhole.lab.figures.canvas import check_figures, save_both
 from keyhole.lab.figures.studies import make_study_figure
 from keyhole.lab.kinds import Report
-from keyhole.lab.result_store import Store
+from keyhole.lab.result_store import ResultStore
 from keyhole.lab.results import Curve, curves_csv
 from keyhole.lab.study import CurveSpec, LineSpec, Study
 
@@ -57,7 +57,7 @@ def reproduce(study: Study, folder: Path, progress: Progress | None = None) -> R
     check_folder(folder)
     for line in study.lines:  # what cannot be drawn is refused before anything is played
         _options(line, study.in_panel(line.panel))
-    store = Store(folder / "cells")
+    store = ResultStore(folder / "cells")
     curves: dict[str, Curve] = {}
     missing = dict(study.left_out)
     n_resumed = 0

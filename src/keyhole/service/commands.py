@@ -135,7 +135,7 @@ class RankRequest(_Request, frozen=True, gc=False):
     event_id: EventId | None = None
 
 
-class Policy(msgspec.Struct, frozen=True, gc=False):
+class PolicyReply(msgspec.Struct, frozen=True, gc=False):
     """The policy that chose a list: its mode, its version and its propensity."""
 
     mode: Mode
@@ -150,7 +150,7 @@ class RankReply(msgspec.Struct, frozen=True, gc=False):
     event_id: str
     ranking: list[str]
     k: int
-    policy: Policy
+    policy: PolicyReply
     model_seq: int
     feedback_by: str | None
     """The deadline for feedback (ISO 8601); null while the list is deferred."""
@@ -173,7 +173,7 @@ class RankItem(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     event_id: str | None = None
     ranking: list[str] | None = None
     k: int | None = None
-    policy: Policy | None = None
+    policy: PolicyReply | None = None
     model_seq: int | None = None
     feedback_by: str | None = None
     type: str | None = None
@@ -272,7 +272,7 @@ class StateReply(msgspec.Struct, frozen=True):
 # ------------------------------------------------------------------- commands of the engine
 
 
-class Judged(msgspec.Struct, frozen=True):
+class MeasureVerdict(msgspec.Struct, frozen=True):
     """The observability verdict on a measure; None if the measure can be learnt."""
 
     verdict: dict[str, Any] | None
@@ -284,7 +284,7 @@ class Configure(msgspec.Struct, frozen=True):
     ranker: str
     request: RankerRequest
     if_match: int | None = None
-    judged: "Judged | None" = None
+    judged: "MeasureVerdict | None" = None
     """The observability verdict, if it was computed in advance: it can take seconds."""
     left_out: frozenset[str] = frozenset()
     """Fields that the request omits: they have their default values in it."""

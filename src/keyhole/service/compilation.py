@@ -60,7 +60,7 @@ class Preparer:
         self._lock = threading.Lock()
         self._children: set[subprocess.Popen[bytes]] = set()
         self._is_stopping = self._is_watching = False
-        self._watch = _Watch()
+        self._watch = _CompileWatch()
         self._tasks: set[asyncio.Task[None]] = set()
         self.known: dict[str, Preparation] = {}
         """All preparations since startup, by ranker."""
@@ -315,7 +315,7 @@ def _expected() -> Iterator[None]:
         _is_expected.reset(token)
 
 
-class _Watch(event.Listener):
+class _CompileWatch(event.Listener):
     """Logs a warning if a request has to wait for the compiler."""
 
     def on_start(self, event: Any) -> None:

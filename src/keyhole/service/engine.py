@@ -75,7 +75,7 @@ Touched = tuple[str, str, str]
 """A resource that a decision locks: its kind, the ranker and its id."""
 
 
-class Tip(NamedTuple):
+class RankerTip(NamedTuple):
     """The end of a ranker's log, counting decided events that are not committed yet."""
 
     seq: int
@@ -120,7 +120,7 @@ class Engine:
         self.store = store
         self.most_waiting = most_waiting
         self.secret = store.secret()
-        self._tips: dict[str, Tip] = {}
+        self._tips: dict[str, RankerTip] = {}
         self._touched: set[Touched] = set()
         self._n_open: dict[str, int] = {}
         """The number of unsettled decisions per ranker."""
@@ -518,13 +518,17 @@ class Engine:
         live.apply(event)
         self.forget()
 
-    def _tip(self, ranker: str) -> Tip:
+    def _tip(self, ranker: str) -> RankerTip:
         """Return the end of a ranker's log, decided events included."""
         tip = self._tips.get(ranker)
         if tip is not None:
             return tip
         live = self.rankers.get(ranker) or self.gone.get(ranker)
-        return Tip(0, 0, 0) if live is None else Tip(live.seq, live.round, len(live.waiting))
+        return (
+            RankerTip(0, 0, 0)
+            if live is None
+            else RankerTip(live.seq, live.round, len(live.waiting))
+        )
 
     def _event(
         self,
@@ -541,7 +545,9 @@ class Engine:
         """
         seq, round, n_waiting = self._tip(ranker)
         event = Event(ranker, seq + 1, kind, key, idem, at, body_bytes(body), b"")
-        self._tips[ranker] = Tip(seq + 1, round + (kind == "rank"), n_waiting + _more_wait(body))
+        self._tips[ranker] = RankerTip(
+            seq + 1, round + (kind == "rank"), n_waiting + _more_wait(body)
+        )
         return event, None if kind == "config" else body  # free-form settings change when decoded
 
     def _ranks(
@@ -554,7 +560,7 @@ class Engine:
             body = body_bytes(ranked)
             made.append((Event(ranker, place, "rank", event_id, idem, at, body, b""), ranked))
             idem = None
-        self._tips[ranker] = Tip(seq + n_lists, round + n_lists, n_waiting + n_lists)
+        self._tips[ranker] = RankerTip(seq + n_lists, round + n_lists, n_waiting + n_lists)
         return made
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 
 from keyhole.base.errors import KeyholeError
-from keyhole.service.commands import Command, Configure, Expire, Judged, Rename
+from keyhole.service.commands import Command, Configure, Expire, MeasureVerdict, Rename
 from keyhole.service.commit_thread import Committer
 from keyhole.service.compilation import Preparer
 from keyhole.service.configuration import check_learnable, config_of
@@ -45,7 +45,7 @@ _CHECKED_FIRST = 2.0
 T = TypeVar("T")
 
 
-class Reply(Protocol):
+class ReplyReceiver(Protocol):
     """The receiver of a reply: a future, or a callback object. It must not raise."""
 
     def done(self) -> bool:
@@ -62,7 +62,7 @@ class _Group:
     """Decided commands to be committed together."""
 
     def __init__(self) -> None:
-        self.decided: list[tuple[Command, Decision, Reply]] = []
+        self.decided: list[tuple[Command, Decision, ReplyReceiver]] = []
         self.made: list[Made] = []
 
     @property
@@ -109,7 +109,7 @@ class Desk:
         self._reopen = reopen
         self._clock = clock
         self._snapshot_every = snapshot_every
-        self._inbox: deque[tuple[Command, Reply]] = deque()
+        self._inbox: deque[tuple[Command, ReplyReceiver]] = deque()
         self._next = _Group()
         self._is_writing = False
         self._is_broken = False
@@ -174,7 +174,7 @@ class Desk:
                 return msgspec.structs.replace(reply, code=live.preparation.reply())
         return reply
 
-    def put(self, command: Command, reply: Reply) -> None:
+    def put(self, command: Command, reply: ReplyReceiver) -> None:
         """Queue a command that needs no preparation; the reply comes after its commit."""
         if self._stopping or not self.is_ready:
             raise StoreFailed("The service is not ready: retry.")
@@ -208,11 +208,11 @@ class Desk:
         make = partial(config_of, request, name, self.engine.secret)
         is_new = name not in self.engine.rankers
         if preparer is None:
-            judged = Judged(await asyncio.to_thread(judge))
+            judged = MeasureVerdict(await asyncio.to_thread(judge))
             if is_new:
                 await asyncio.to_thread(warm_up, make())
         else:
-            judged = Judged(await preparer.run(judge, request, name))
+            judged = MeasureVerdict(await preparer.run(judge, request, name))
             if is_new:
                 await preparer.run(make, request, name)
         return msgspec.structs.replace(command, judged=judged)

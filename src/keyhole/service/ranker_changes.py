@@ -12,7 +12,7 @@ from keyhole.service.commands import (
     Delete,
     ItemsEdit,
     ItemsRequest,
-    Judged,
+    MeasureVerdict,
     RankerChange,
     RankerReply,
     RankerRequest,
@@ -99,7 +99,7 @@ def configured(
     check_version(live, command)
     if live is not None:
         _check_left_out(live, command)
-    judged = command.judged or Judged(check_learnable(command.request))
+    judged = command.judged or MeasureVerdict(check_learnable(command.request))
     if live is None:
         check_name(command.ranker)
         config = config_of(command.request, command.ranker, secret)

@@ -14,7 +14,7 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray, InvalidInput, shown
 from keyhole.contracts import Impression, Query
-from keyhole.service.commands import Packed, Policy, Rank, RankReply, RankRequest
+from keyhole.service.commands import Packed, PolicyReply, Rank, RankReply, RankRequest
 from keyhole.service.errors import Conflict, KeyReused
 from keyhole.service.events import Config, Event, Ranked, body_of
 from keyhole.service.ranker_state import LiveRanker
@@ -361,7 +361,7 @@ def rank_reply(live: LiveRanker, event: Event, ranked: Ranked) -> RankReply:
 
 def told(
     live: LiveRanker, event: Event, ranked: Ranked
-) -> tuple[str, list[str], int, Policy, int, str | None]:
+) -> tuple[str, list[str], int, PolicyReply, int, str | None]:
     """Return the fields of a rank reply, in order."""
     names = live.names_of(ranked)
     shown_now = ranked.ranking
@@ -369,6 +369,6 @@ def told(
         shown_now = shown_now[: len(shown_now) - ranked.n_excluded]
     wait = live.wait_at(event.seq)
     by = None if ranked.deferred else _written(event.at + int(wait * 1000.0))
-    policy = Policy(ranked.mode, ranked.explored, ranked.p_marginal, ranked.p_conditional)
+    policy = PolicyReply(ranked.mode, ranked.explored, ranked.p_marginal, ranked.p_conditional)
     listed = [names[index] for index in shown_now]
     return str(event.key), listed, ranked.k, policy, ranked.model_seq, by

@@ -116,7 +116,7 @@ def not_observable(surrogate: Surrogate, k: int) -> NotObservable:
     )
 
 
-class _Shown:
+class _ShownTop:
     """One list as it was shown, checked."""
 
     def __init__(
@@ -209,7 +209,7 @@ def top_one(
     [-0.6667, 0.0]
     """
     estimate = top_one_kernel(surrogate)
-    shown = _Shown(
+    shown = _ShownTop(
         surrogate, scores, ranking, values,
         k=1, gamma=gamma, greedy=greedy, mismatch_scale=mismatch_scale,
     )  # fmt: skip
@@ -250,7 +250,7 @@ def top_two(
     [1.25, -1.25, 0.0]
     """
     estimate = top_two_kernel(surrogate)
-    shown = _Shown(
+    shown = _ShownTop(
         surrogate, scores, ranking, values,
         k=2, gamma=gamma, greedy=greedy, mismatch_scale=mismatch_scale,
     )  # fmt: skip
@@ -295,7 +295,7 @@ def top_k(
     [-0.6667, 0.0]
     """
     k = check_integer(k, "`k`", at_least=1)
-    shown = _Shown(
+    shown = _ShownTop(
         surrogate, scores, ranking, values,
         k=k, gamma=gamma, greedy=greedy, mismatch_scale=mismatch_scale,
     )  # fmt: skip

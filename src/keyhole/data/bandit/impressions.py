@@ -24,7 +24,7 @@ _ITEM_USE = 13
 """Draws of worlds, of studies and of splits have lower numbers."""
 
 
-class _Shown(NamedTuple):
+class _ShownList(NamedTuple):
     """A list that was shown: when, the items it revealed, their chances and rewards."""
 
     at: str
@@ -42,12 +42,12 @@ def log_of_impressions(sheet: Sheet, **options: Any) -> BanditLog:
     return _log(sheet.path, list(_lists_of(columns)), **options)
 
 
-def _lists_of(columns: dict[str, list[str]]) -> Iterator[_Shown]:
+def _lists_of(columns: dict[str, list[str]]) -> Iterator[_ShownList]:
     rows = zip(*(columns[name] for name in COLUMNS), strict=True)
     for _, of_one in groupby(rows, key=lambda row: row[0]):
         _, at, explored, items, chances, rewards, _ = zip(*of_one, strict=True)
         is_explored = explored[0].lower() == "true"
-        yield _Shown(at[0], is_explored, items, _numbers(chances), _numbers(rewards))
+        yield _ShownList(at[0], is_explored, items, _numbers(chances), _numbers(rewards))
 
 
 def _numbers(cells: Sequence[str]) -> list[float] | None:
@@ -60,9 +60,9 @@ def read_events(path: Path | str, **options: Any) -> BanditLog:
     return _log(path, list(_lists_in(path)), **options)
 
 
-def _lists_in(path: Path) -> Iterator[_Shown]:
+def _lists_in(path: Path) -> Iterator[_ShownList]:
     """Yield the lists of events; feedback is joined to its list."""
-    shown: dict[str, _Shown] = {}
+    shown: dict[str, _ShownList] = {}
     said: dict[str, list[float]] = {}
     text = decoded(path, read_unpacked(path, "JSON"), "JSON")
     for number, line in enumerate(text.splitlines(), start=1):
@@ -87,7 +87,7 @@ def _lists_in(path: Path) -> Iterator[_Shown]:
         yield one._replace(rewards=rewards if fits else None)
 
 
-def _shown(record: dict[str, Any]) -> _Shown:
+def _shown(record: dict[str, Any]) -> _ShownList:
     """Return the list of a rank event, before anything was said of it."""
     k = min(int(record["k"]), len(record["ranking"]))
     items = [str(item) for item in record["ranking"][:k]]
@@ -95,7 +95,7 @@ def _shown(record: dict[str, Any]) -> _Shown:
     known = None if chances is None else [float(chance) for chance in chances[:k]]
     if known is not None and len(known) != k:
         raise ValueError("an item has no chance")
-    return _Shown(str(record["at"]), bool(record["explored"]), items, known, None)
+    return _ShownList(str(record["at"]), bool(record["explored"]), items, known, None)
 
 
 def _not_of_one_list(path: Path) -> InvalidInput:
@@ -105,7 +105,7 @@ def _not_of_one_list(path: Path) -> InvalidInput:
     )
 
 
-def _log(path: Path, lists: list[_Shown], **options: Any) -> BanditLog:
+def _log(path: Path, lists: list[_ShownList], **options: Any) -> BanditLog:
     answered = [one for one in lists if one.rewards is not None]
     usable = [one for one in answered if one.chances is not None]
     if not usable:

@@ -107,7 +107,7 @@ def read_vowpal_wabbit(
         raise InvalidInput(f"{path}, line {number}: {error.reason}.") from None
 
 
-class Line(NamedTuple):
+class VowpalLine(NamedTuple):
     """A line that is not empty: labels and a tag before the first bar, features after it."""
 
     number: int
@@ -123,7 +123,7 @@ class Line(NamedTuple):
         return int(place) if place != self.tag and place.isdecimal() else 0
 
 
-def read_blocks(path: Path) -> list[list[Line]]:
+def read_blocks(path: Path) -> list[list[VowpalLine]]:
     """Return the lines of a file, plain or compressed, parted where lines are empty."""
     text = decoded(path, read_unpacked(path, "Vowpal Wabbit"), "Vowpal Wabbit")
     numbered = groupby(enumerate(text.split("\n"), 1), lambda line: not line[1].strip())
@@ -149,14 +149,14 @@ class _Example(NamedTuple):
     actions: tuple[tuple[str, ...], ...] = ()
 
 
-def _line_of(path: Path, number: int, text: str) -> Line:
+def _line_of(path: Path, number: int, text: str) -> VowpalLine:
     head, bar, rest = text.partition("|")
     words, tag = head.split(), ""
     if words and (words[-1].startswith("'") or (bar and _touches_the_bar(head, words[-1]))):
         tag = words.pop().removeprefix("'")
     labels = [word for word in words if word != _SHARED]
     features = _features(f"{path}, line {number}", rest) if bar else {}
-    return Line(number, _SHARED in words, labels, tag, features)
+    return VowpalLine(number, _SHARED in words, labels, tag, features)
 
 
 def _touches_the_bar(head: str, word: str) -> bool:
@@ -188,14 +188,14 @@ def _number(where: str, what: str, text: str) -> float:
         raise InvalidInput(f"{where}: {what} must be a number, got {text!r}.") from None
 
 
-def _of_line(path: Path, line: Line) -> _Example:
+def _of_line(path: Path, line: VowpalLine) -> _Example:
     action, cost, probability = _label(path, line)
     if action < 1:
         raise InvalidInput(f"{path}, line {line.number}: an action counts from 1, got {action}.")
     return _Example(line.number, action - 1, cost, probability, line.position, line.features)
 
 
-def _label(path: Path, line: Line) -> tuple[int, float, float]:
+def _label(path: Path, line: VowpalLine) -> tuple[int, float, float]:
     """Return action, cost and probability of the only label that has them."""
     where = f"{path}, line {line.number}"
     known = [word.split(":") for word in line.labels if ":" in word]
@@ -212,7 +212,7 @@ def _label(path: Path, line: Line) -> tuple[int, float, float]:
     )
 
 
-def _of_actions(path: Path, block: list[Line]) -> _Example:
+def _of_actions(path: Path, block: list[VowpalLine]) -> _Example:
     shared = [line for line in block if line.is_shared]
     actions = [line for line in block if not line.is_shared]
     taken = [index for index, line in enumerate(actions) if line.labels]

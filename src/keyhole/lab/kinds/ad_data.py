@@ -157,7 +157,7 @@ def _by_likelihood(settings: AdSettings) -> Judge:
 
 
 @dataclass(frozen=True)
-class Contender:
+class AdLearner:
     """Who is trained.
 
     ``scorers`` are the names of what ``train`` returns, of which the first is judged where the
@@ -182,13 +182,13 @@ class Contender:
 
 CONTENDERS = {
     # Calibrated, and as in the thesis.
-    "rankers": Contender(("ranker", "ranker-f1"), _rankers, _by_auc, takes_all=True),
-    "classifier": Contender(
+    "rankers": AdLearner(("ranker", "ranker-f1"), _rankers, _by_auc, takes_all=True),
+    "classifier": AdLearner(
         ("classifier",),
         lambda given: (fit_classifiers(**given.common, l2=given.l2),),
         _by_likelihood,
     ),
-    "forest": Contender(
+    "forest": AdLearner(
         ("forest",),
         lambda given: (fit_forests(**given.common, n_trees=given.settings.n_trees),),
         _by_likelihood,

@@ -123,7 +123,7 @@ class TunedFor:
     n_items: int
     k: int
     n_cells: int
-    constants: ftpl.Constants
+    constants: ftpl.FTPLConstants
     largest_gain: float
     spread: float
 

@@ -46,7 +46,7 @@ class RecallState(NamedTuple):
     """What is remembered of documents, and what is known of features.
 
     ``keys``, ``counts`` and ``values`` are a :class:`Memory`; ``weights_by_prior`` to ``numbers``
-    are a :class:`Model`; ``peak`` is the largest number of each column, ``component`` the
+    are a :class:`RecallModel`; ``peak`` is the largest number of each column, ``component`` the
     principal component with the squares of its scores and their count; ``clock`` counts lists.
     """
 

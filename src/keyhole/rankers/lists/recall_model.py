@@ -36,7 +36,7 @@ _NEGLIGIBLE = 1e-3
 _NOISE_OF_GUESSES, _NOISE_OF_LIST = 2, 3
 
 
-class Model(NamedTuple):
+class RecallModel(NamedTuple):
     """Weights by prior, guesses around them, their covariances, and how far each prior is trusted.
 
     There is a covariance of those that believe something, and one of that which does not.
@@ -50,7 +50,7 @@ class Model(NamedTuple):
     numbers: Any
 
 
-def new_model(n_features: int) -> Model:
+def new_model(n_features: int) -> RecallModel:
     """Return the model that has seen nothing."""
     size = n_features + EXTRA
     variance = np.empty((2, size))
@@ -66,7 +66,7 @@ def new_model(n_features: int) -> Model:
     noise = np.random.default_rng(0).standard_normal((N_GUESSES, size))
     covariances, diagonal = np.zeros((2, size, size)), np.arange(size)
     covariances[:, diagonal, diagonal] = variance
-    return Model(
+    return RecallModel(
         weights,
         _FIRST_WIDTH * noise * np.sqrt(variance[0]),
         covariances,

@@ -7,7 +7,7 @@ from starlette.staticfiles import StaticFiles
 
 from keyhole.service.dashboard.actions import ActingDashboard
 from keyhole.service.dashboard.pages import documentation, error_html, error_page, login_html
-from keyhole.service.dashboard.views import Settings
+from keyhole.service.dashboard.views import DashboardSettings
 from keyhole.service.group_commit import Desk
 
 __all__ = ["error_html", "error_page", "login_html", "routes"]
@@ -15,7 +15,7 @@ __all__ = ["error_html", "error_page", "login_html", "routes"]
 STATIC = Path(__file__).parent / "static"
 
 
-def routes(desk: Desk, settings: Settings) -> list[BaseRoute]:
+def routes(desk: Desk, settings: DashboardSettings) -> list[BaseRoute]:
     """Return the routes of all pages, their JSON versions and their static files."""
     pages = ActingDashboard(desk, settings)
     return [

@@ -82,7 +82,7 @@ def _status_of(error: KeyholeError) -> int:
     return next((status for kind, status in _STATUSES.items() if isinstance(error, kind)), 422)
 
 
-class Settings(Protocol):
+class DashboardSettings(Protocol):
     """The service settings that the dashboard reads."""
 
     @property
@@ -97,7 +97,7 @@ class Settings(Protocol):
 class Dashboard:
     """The pages of the dashboard."""
 
-    def __init__(self, desk: Desk, settings: Settings) -> None:
+    def __init__(self, desk: Desk, settings: DashboardSettings) -> None:
         self.desk = desk
         self.settings = settings
         self._judging = asyncio.Semaphore(1)
