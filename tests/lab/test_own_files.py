@@ -37,7 +37,7 @@ def run(*arguments):
 
 
 def test_the_page_has_a_file_and_commands_of_each_kind():
-    assert set(FILES) == {"greedy.py", "firstgood.py", "weekend.py"}
+    assert set(FILES) == {"greedy.py", "firstgood.py", "weekend.py", "absolute.py"}
     for option in ("--ranker greedy.py", "--measure firstgood.py", "--world weekend.py"):
         for command in ("keyhole play", "keyhole check"):
             assert any(c.startswith(command) and option in c for c in COMMANDS), (command, option)

@@ -44,7 +44,8 @@ def test_every_endpoint_is_served_and_described(described):
     told = [
         f"{method.upper()} {path}" for path, item in described["paths"].items() for method in item
     ]
-    assert served == sorted(told) == sorted(PROMISED)
+    assert served == sorted(told)
+    assert set(PROMISED) <= set(served)
 
 
 def test_every_operation_has_a_name_of_its_own(described):

@@ -33,6 +33,15 @@ DOCS = {path.name: path.read_text() for path in (ROOT / "docs").glob("*.md")}
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 
+COMPARED = sorted(
+    {
+        name.partition(", ")[0]
+        for name in json.loads((ROOT / "tests/contract/digests.json").read_text())
+    }
+)
+"""Rankers whose games are kept: one that is new may come later to the page that compares all."""
+
+
 def _of(base):
     return [name for name, cls in RANKERS.items() if issubclass(cls, base)]
 
@@ -42,7 +51,7 @@ def _of(base):
     [
         ("rankers.md", [*_of(FixedListRanker), *SUBROUTINES, *options_of(RANKERS["rtopk"])]),
         ("contextual.md", _of(ContextualRanker)),
-        ("compare.md", list(RANKERS)),
+        ("compare.md", COMPARED),
         ("measures.md", list(MEASURES)),
         ("worlds.md", list(WORLDS)),
         ("reveals.md", list(REVEALS)),
