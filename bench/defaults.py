@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.progress import track
 
 from keyhole.cli.terminal import parse_options
-from keyhole.data import read_letor
+from keyhole.data.letor.reader import read_letor
 from keyhole.experiment.description import Experiment
 from keyhole.experiment.inputs import data_folder
 from keyhole.surrogates import SURROGATES

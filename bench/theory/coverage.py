@@ -12,7 +12,7 @@ from keyhole.data.bandit.log import BanditLog
 from keyhole.offline.bounds import clopper_pearson, interval, lower_bound
 from keyhole.offline.estimators import Estimate, importance_weighted
 from keyhole.offline.target import binomial_trials, target_of
-from keyhole.policies import Always
+from keyhole.policies.base import Always
 
 
 @dataclass(frozen=True)

@@ -8,72 +8,60 @@ and ``keyhole.policy("epsilon-greedy", ...)`` are two things.
 
 from keyhole.base.errors import KeyholeError
 from keyhole.base.version import __version__
-from keyhole.batch import BatchRanker
-from keyhole.contracts import Feedback, Impression, Query
-from keyhole.data import (
-    BanditLog,
-    QuerySet,
-    read_bandit,
-    read_letor,
-    read_ratings,
-    write_bandit_csv,
-)
+from keyhole.batch.ranker import BatchRanker
+from keyhole.contracts.lists import Feedback, Impression, Query
+from keyhole.data.bandit.files import write_bandit_csv
+from keyhole.data.bandit.formats import read_bandit
+from keyhole.data.bandit.log import BanditLog
+from keyhole.data.letor.queries import QuerySet
+from keyhole.data.letor.reader import read_letor
+from keyhole.data.ratings import read_ratings
 from keyhole.experiment.description import Experiment
-from keyhole.game import LetorStream, Log, Trace, best_fixed, play, replay
+from keyhole.game.comparators import best_fixed
+from keyhole.game.log import Log, replay
+from keyhole.game.play import play
+from keyhole.game.stream import LetorStream
+from keyhole.game.trace import Trace
 from keyhole.lab.compare import Comparison, compare
 from keyhole.lab.figures.plots import plot
-from keyhole.measures import MEASURES, LinearMeasure, measure
-from keyhole.monitoring import check_certificate, classify
-from keyhole.offline import Evaluation, estimate_all, evaluate, evaluate_lists
-from keyhole.policies import (
-    POLICIES,
-    Always,
-    Greedy,
-    OnlineRankers,
-    Policy,
-    Softmax,
-    Uniform,
-    fit_classifiers,
-    fit_forests,
-    fit_rankers,
-    load_policy,
-    policy,
-    save_policy,
-    train_policy,
-)
-from keyhole.rankers import (
-    FTPL,
-    RANKERS,
-    SUBROUTINES,
-    Fixed,
-    Forecaster,
-    Hedge,
-    Keystone,
-    OnlineRank,
-    Random,
-    RandomLists,
-    Recall,
-    RTopK,
-    load,
-    ranker,
-)
-from keyhole.reveals import REVEALS, Choice, Full, Top, reveal
+from keyhole.measures import MEASURES, measure
+from keyhole.measures.linear import LinearMeasure
+from keyhole.monitoring.classification import classify
+from keyhole.monitoring.verify import check_certificate
+from keyhole.offline.estimators import estimate_all
+from keyhole.offline.evaluation import evaluate
+from keyhole.offline.lists import evaluate_lists
+from keyhole.offline.report import Evaluation
+from keyhole.policies import POLICIES, policy
+from keyhole.policies.base import Always, Greedy, Policy, Softmax, Uniform
+from keyhole.policies.choosing import train_policy
+from keyhole.policies.files import load_policy, save_policy
+from keyhole.policies.online import OnlineRankers
+from keyhole.policies.training import fit_classifiers, fit_forests, fit_rankers
+from keyhole.rankers import RANKERS, load, ranker
+from keyhole.rankers.fixed.forecaster import Forecaster
+from keyhole.rankers.fixed.full_information import FTPL, OnlineRank
+from keyhole.rankers.fixed.hedge import Hedge
+from keyhole.rankers.fixed.keystone import Keystone
+from keyhole.rankers.fixed.plain import Fixed, Random
+from keyhole.rankers.fixed.rtopk import RTopK
+from keyhole.rankers.fixed.subroutines import SUBROUTINES
+from keyhole.rankers.lists.plain import RandomLists
+from keyhole.rankers.lists.recall import Recall
+from keyhole.reveals import REVEALS, reveal
+from keyhole.reveals.choice import Choice
+from keyhole.reveals.full import Full
+from keyhole.reveals.top import Top
 from keyhole.surrogates import SURROGATES, surrogate
-from keyhole.worlds import (
-    WORLDS,
-    Choices,
-    Flips,
-    Gaussian,
-    Graded,
-    Hopeless,
-    Outcomes,
-    Queries,
-    Ratings,
-    Recorded,
-    Separable,
-    Switching,
-    world,
-)
+from keyhole.worlds import WORLDS, world
+from keyhole.worlds.choices import Choices
+from keyhole.worlds.flips import Flips
+from keyhole.worlds.gaussian import Gaussian
+from keyhole.worlds.generated import Graded, Separable
+from keyhole.worlds.outcomes import Hopeless, Outcomes
+from keyhole.worlds.queries import Queries
+from keyhole.worlds.switching import Switching
+from keyhole.worlds.table import Ratings, Recorded
 
 __all__ = [
     "FTPL",

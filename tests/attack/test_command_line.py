@@ -15,7 +15,7 @@ from keyhole.cli import evaluate as evaluate_module
 from keyhole.cli import play as play_module
 from keyhole.cli.app import app
 from keyhole.cli.exit_codes import MEANINGS, ExitCode
-from keyhole.monitoring import classify
+from keyhole.monitoring.classification import classify
 
 pytestmark = pytest.mark.interpreted
 

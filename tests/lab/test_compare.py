@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from keyhole.base.errors import InvalidInput
 from keyhole.cli.app import app
 from keyhole.experiment.description import Experiment
-from keyhole.game import play
+from keyhole.game.play import play
 from keyhole.lab.compare import contest
 from keyhole.lab.paired import judge_pairs, student_quantile
 from tests.papers.test_lists import write_letor

@@ -7,14 +7,14 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from keyhole.data import read_letor
+from keyhole.data.letor.reader import read_letor
 from keyhole.experiment.description import Experiment
 from keyhole.experiment.worlds import how_to_read
-from keyhole.game import play
+from keyhole.game.play import play
 from keyhole.lab.compare import contest
 from keyhole.rankers import ranker as named_ranker
-from keyhole.reveals import Top
-from keyhole.worlds import Queries
+from keyhole.reveals.top import Top
+from keyhole.worlds.queries import Queries
 from tests.lab.plain_sums import close
 from tests.lab.running import run, said
 

@@ -13,7 +13,7 @@ from keyhole.base.errors import InvalidInput, KeyholeError
 from keyhole.bounds import generalisation, iw_onlinerank, keystone
 from keyhole.bounds.guarantees import Problem, guarantees
 from keyhole.experiment.description import Experiment
-from keyhole.game import play
+from keyhole.game.play import play
 from keyhole.lab.bound_lines import LINES
 from keyhole.lab.figures.groups import GroupCurve, grouped, table_of
 from keyhole.lab.figures.panels import Axes

@@ -18,9 +18,9 @@ import keyhole.client
 from keyhole.base.files import write_arrays
 from keyhole.cli import doctor, warm
 from keyhole.cli.app import app
-from keyhole.game import LetorStream
 from keyhole.game.log import Log
-from keyhole.monitoring import classify
+from keyhole.game.stream import LetorStream
+from keyhole.monitoring.classification import classify
 from keyhole.service.keys import new_key
 from keyhole.service.store import open_store
 from tests.lab.effects import BASES, ECHOES, EFFECTS, KEPT, WITHOUT

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyhole.monitoring import check_certificate, classify_matrices
+from keyhole.monitoring.classification import classify_matrices
 from keyhole.monitoring.elimination import Span
+from keyhole.monitoring.verify import check_certificate
 
 
 @st.composite

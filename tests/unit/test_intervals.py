@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keyhole.offline import clopper_pearson, interval, intervals, lower_bounds
+from keyhole.offline.bounds import clopper_pearson, interval, intervals, lower_bounds
 from keyhole.offline.estimators import Estimate
 
 ROWS = np.tile([0.0, 0.0, 0.0, 4.0], 50)

@@ -15,8 +15,8 @@ from keyhole.base.errors import (
 )
 from keyhole.bounds import covering
 from keyhole.bounds import generalisation as risk
-from keyhole.surrogates import Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
+from keyhole.surrogates.base import Surrogate
 
 BALLS = ("l2", "l1")
 

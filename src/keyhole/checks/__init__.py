@@ -18,8 +18,9 @@ from keyhole.checks.rankers import RANKER_CHECKS
 from keyhole.checks.reveals import check_reveal
 from keyhole.checks.surrogates import SURROGATE_CHECKS, check_surrogate
 from keyhole.checks.worlds import check_world
-from keyhole.contracts import Ranker, World
-from keyhole.worlds import Flips
+from keyhole.contracts.rankers import Ranker
+from keyhole.contracts.worlds import World
+from keyhole.worlds.flips import Flips
 
 
 def check_ranker(ranker: Ranker, world: World | None = None, rounds: int = 120) -> None:

@@ -22,7 +22,7 @@ from keyhole.cli.terminal import (
     show_table,
     to_json,
 )
-from keyhole.data import read_bandit
+from keyhole.data.bandit.formats import read_bandit
 from keyhole.game.log import Log
 from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.figures.values import save_values
@@ -31,7 +31,7 @@ from keyhole.offline.evaluation import evaluate
 from keyhole.offline.lists import LOGGED, Rankings, evaluate_lists, rankings_by
 from keyhole.offline.report import Evaluation, Line, told
 from keyhole.offline.target import NAMED
-from keyhole.policies import load_policy
+from keyhole.policies.files import load_policy
 from keyhole.rankers.lists.models import load_model
 
 _OPTIONS = {

@@ -21,9 +21,9 @@ from keyhole.cli.terminal import (
     progress_bar,
     short_name,
 )
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.contracts.registry import options_of
-from keyhole.data import letor_columns
+from keyhole.data.letor.reader import letor_columns
 from keyhole.experiment.description import Experiment
 from keyhole.experiment.fitting import check_kind
 from keyhole.experiment.worlds import how_to_read, read_lists

@@ -11,8 +11,9 @@ import typer
 from keyhole.base.errors import FloatArray, InvalidInput, check_choice, shown
 from keyhole.cli.description_options import command
 from keyhole.cli.terminal import Json, print_json
-from keyhole.data import QuerySet, read_letor
 from keyhole.data.letor.documents import document_ids
+from keyhole.data.letor.queries import QuerySet
+from keyhole.data.letor.reader import read_letor
 from keyhole.experiment.worlds import how_to_read
 from keyhole.kernels.sorting import sort_descending, sort_work
 from keyhole.rankers.lists.models import Model, load_model

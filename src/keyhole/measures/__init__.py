@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 from keyhole.base.errors import InvalidInput, check_integer, shown
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.contracts.registry import Table
 from keyhole.measures.ap import AP
 from keyhole.measures.auc import AUC

@@ -23,7 +23,7 @@ from keyhole.offline.target import (
     training_remarks,
     unseen_remarks,
 )
-from keyhole.policies import Always, Uniform
+from keyhole.policies.base import Always, Uniform
 
 _BYTES_PER_CHANCE = 48
 """Chances, weights and predictions of both policies, of one action in one row."""

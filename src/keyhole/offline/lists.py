@@ -20,7 +20,7 @@ from keyhole.base.errors import (
     check_integer,
     check_ranking,
 )
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.data.rounds import Rounds
 from keyhole.game.log import Log
 from keyhole.kernels.sorting import sort_descending, sort_work

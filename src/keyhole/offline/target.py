@@ -214,7 +214,7 @@ def view_of(log: BanditLog, policy: Any) -> View:
 
     Examples
     --------
-    >>> from keyhole.policies import LinearScorer, Greedy
+    >>> from keyhole import Greedy, LinearScorer
     >>> scorer = LinearScorer([[1, 0, 0]], [0], feature_names=["age", "os=mac", "os=win"])
     >>> names = ["os=win", "age"]
     >>> log = BanditLog.of([[1, 30], [1, 40]], [0, 0], [0, 1], [1, 1], feature_names=names)
@@ -302,7 +302,7 @@ def training_overlap(log: BanditLog, policy: Any) -> Overlap | None:
     Examples
     --------
     >>> from keyhole.data.bandit.campaign import Campaign
-    >>> from keyhole.policies import Greedy, fit_classifiers
+    >>> from keyhole import Greedy, fit_classifiers
     >>> log = Campaign([0.2, 0.3], n_features=3, n_informative=2).log(2000)
     >>> train, held_out = log.split(0.5, by="random")
     >>> policy = Greedy(fit_classifiers(train))

@@ -97,7 +97,7 @@ def train_policy(
     Parameters
     ----------
     log
-        The part to train on: what :meth:`~keyhole.data.BanditLog.split` holds out stays out.
+        The part to train on: what :meth:`~keyhole.BanditLog.split` holds out stays out.
     model
         ``rankers``, ``classifiers`` or ``forests``: one model per ad.
     policy, policy_options

@@ -30,7 +30,8 @@ def save_policy(policy: Policy, path: Path | str) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from keyhole.policies import EpsilonGreedy, LinearScorer
+    >>> from keyhole import LinearScorer
+    >>> from keyhole.policies.base import EpsilonGreedy
     >>> path = Path(tempfile.mkdtemp()) / "policy.npz"
     >>> save_policy(EpsilonGreedy(LinearScorer([[1.0], [2.0]], [0.0, 0.5]), epsilon=0.2), path)
     >>> load_policy(path).probabilities([[1.0]]).tolist()

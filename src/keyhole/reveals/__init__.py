@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keyhole.contracts import Reveal
 from keyhole.contracts.registry import Table
+from keyhole.contracts.reveals import Reveal
 from keyhole.reveals.choice import Choice
 from keyhole.reveals.full import Full
 from keyhole.reveals.top import Top

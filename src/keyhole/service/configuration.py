@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from keyhole.base.errors import InvalidInput, check_choice, shown
-from keyhole.contracts import Measure, Ranker
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import all_settings, no_new_code
 from keyhole.experiment.fitting import can_be_tuned_for, check_kind, settings_for
 from keyhole.measures import measure as named_measure
-from keyhole.monitoring import classify
+from keyhole.monitoring.classification import classify
 from keyhole.rankers import RANKERS, ranker
 from keyhole.service.commands import RankerRequest
 from keyhole.service.errors import Conflict, NotLearnable

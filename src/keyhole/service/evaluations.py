@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import IntArray, InvalidInput, shown
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.data.rounds import Rounds
 from keyhole.measures import measure as named_measure
 from keyhole.offline.items import Scoring, evaluate_items

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keyhole.contracts import World
 from keyhole.contracts.registry import Table
+from keyhole.contracts.worlds import World
 from keyhole.worlds.choices import Choices
 from keyhole.worlds.flips import Flips
 from keyhole.worlds.gaussian import Gaussian
