@@ -23,7 +23,8 @@ from bench.theory.leader import Leader
 from bench.theory.sabotage import Sabotaged
 from bench.theory.search import regret_per_round, worst_crowd
 from keyhole.bounds import blocks, ftpl, keystone
-from keyhole.rankers import Keystone, RTopK
+from keyhole.rankers.fixed.keystone import Keystone
+from keyhole.rankers.fixed.rtopk import RTopK
 
 FIRST_FRESH_SEED, FRESH_SEEDS = 100, 25
 

@@ -53,7 +53,8 @@ def timed(name, make, world, rounds, **options):
 timed("rtopk 20", keyhole.RTopK(20, horizon=10**5, k=1), keyhole.Flips(20), 400_000)
 timed("rtopk 1000", keyhole.RTopK(1000, horizon=10**4, k=1), keyhole.Flips(1000), 20_000)
 timed("keystone 20", keyhole.Keystone(20, k=1), keyhole.Flips(20), 200_000)
-from keyhole.rankers.lists import ContextualRTopK, Descent
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.top_k import ContextualRTopK
 numbers = np.random.default_rng(0)
 rows = numbers.random((20_000, 46)).astype(np.float32)
 data = keyhole.Queries(rows, np.floor(3 * rows[:, 0]).astype(float), np.arange(0, 20_001, 20))

@@ -17,10 +17,13 @@ from typing import Any
 import numpy as np
 
 from keyhole import play
-from keyhole.contracts import World
-from keyhole.rankers import RANKERS, FixedListRanker
+from keyhole.contracts.worlds import World
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
 from keyhole.reveals import least_reveal
-from keyhole.worlds import Choices, Flips, Queries
+from keyhole.worlds.choices import Choices
+from keyhole.worlds.flips import Flips
+from keyhole.worlds.queries import Queries
 
 N_ITEMS, N_FEATURES, N_LISTS, PASSES = 20, 46, 600, 5
 FEWER = {"neighbourhood": 6, "forecaster": 4, "hedge": 7}

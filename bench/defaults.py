@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.progress import track
 
 from keyhole.cli.terminal import parse_options
-from keyhole.data import read_letor
-from keyhole.game import play
+from keyhole.data.letor.reader import read_letor
+from keyhole.game.play import play
 from keyhole.lab.inputs import data_folder
 from keyhole.lab.kinds.lists import make_ranker
 from keyhole.surrogates import SURROGATES

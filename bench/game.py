@@ -25,8 +25,10 @@ from bench.setup import Setup
 from bench.tight import Tight, tight_loop
 from keyhole import FTPL, Flips, Forecaster, Hedge, Keystone, OnlineRank, Random, RTopK, play
 from keyhole.base.threads import n_cores
-from keyhole.contracts import Ranker
-from keyhole.rankers import IWOnlineRank, NeighbourhoodWatch, SemiBandit
+from keyhole.contracts.rankers import Ranker
+from keyhole.rankers.fixed.iw_onlinerank import IWOnlineRank
+from keyhole.rankers.fixed.neighbourhood import NeighbourhoodWatch
+from keyhole.rankers.fixed.semibandit import SemiBandit
 
 SAME = 1e-9
 ALIKE = 0.05

@@ -22,7 +22,8 @@ from sklearn.datasets import load_svmlight_file
 
 from bench.game import ratio
 from keyhole.base.threads import n_cores
-from keyhole.data import QuerySet, iterate_letor, read_letor
+from keyhole.data.letor.queries import QuerySet
+from keyhole.data.letor.reader import iterate_letor, read_letor
 
 N_FEATURES = 136
 ROWS, QUICK_ROWS = 120_000, 12_000

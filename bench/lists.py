@@ -37,8 +37,10 @@ from bench.game import in_turns, ratio
 from bench.memory import Growth, _peak_rss
 from bench.report import Bar
 from keyhole import measure
-from keyhole.game import Trace, play
-from keyhole.rankers.lists import ContextualRTopK, Descent
+from keyhole.game.play import play
+from keyhole.game.trace import Trace
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.top_k import ContextualRTopK
 from keyhole.worlds.queries import Queries
 
 N_LISTS, N_ITEMS, N_FEATURES = 200, 100, 136

@@ -12,8 +12,8 @@ import time
 import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from keyhole.batch import BatchRanker
-from keyhole.data import read_letor
+from keyhole.batch.ranker import BatchRanker
+from keyhole.data.letor.reader import read_letor
 from keyhole.lab.inputs import data_folder
 
 PARTS = range(1, 6)

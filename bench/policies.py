@@ -17,8 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.ensemble import RandomForestClassifier
 
-from keyhole.policies import OnlineRankers, fit_pairs
 from keyhole.policies.forest import join_forests
+from keyhole.policies.online import OnlineRankers
+from keyhole.policies.pairs import fit_pairs
 
 N_STEPS = 1_000_000
 SIZES = ((16, 20, 500), (20, 800, 180_000), (64, 40, 350), (90, 1, 16), (617, 3, 80))

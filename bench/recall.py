@@ -22,8 +22,10 @@ from rich.console import Console
 from bench.game import in_turns, ratio
 from bench.memory import Growth, _peak_rss
 from bench.report import Report
-from keyhole.game import Trace, play
-from keyhole.rankers.lists import Descent, Recall
+from keyhole.game.play import play
+from keyhole.game.trace import Trace
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.recall import Recall
 from keyhole.worlds.queries import Queries
 
 NEW_PASSES = 10

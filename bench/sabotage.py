@@ -19,9 +19,9 @@ from rich.progress import track
 
 from bench.theory.phases import Phases
 from bench.theory.sabotage import Sabotaged
-from keyhole.game import play
+from keyhole.game.play import play
 from keyhole.game.trace import interval_over_runs
-from keyhole.rankers import Keystone
+from keyhole.rankers.fixed.keystone import Keystone
 
 N_ITEMS = 20
 LARGEST_SLOPE = 0.72

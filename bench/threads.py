@@ -18,9 +18,13 @@ from rich.console import Console
 
 from bench.report import Report
 from keyhole.checks.attacks import check_threads_take_turns
-from keyhole.contracts import Feedback, Ranker, World
-from keyhole.rankers import RANKERS, FixedListRanker
-from keyhole.worlds import Flips, Queries
+from keyhole.contracts.lists import Feedback
+from keyhole.contracts.rankers import Ranker
+from keyhole.contracts.worlds import World
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.worlds.flips import Flips
+from keyhole.worlds.queries import Queries
 
 CALLS = 1_000_000
 CALLS_PER_ROUND = 2  # a ranking and an update

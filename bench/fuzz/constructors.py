@@ -8,10 +8,11 @@ import numpy as np
 from bench.fuzz import values
 from bench.fuzz.scene import ANY, BAD, GOOD, Attack, Scene
 from keyhole import measure, ranker, reveal, surrogate, world
-from keyhole.contracts import Feedback, Query, Ranker
+from keyhole.contracts.lists import Feedback, Query
+from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import Table, all_settings
 from keyhole.measures import MEASURES
-from keyhole.policies.tables import POLICIES, SCORERS, policy
+from keyhole.policies import POLICIES, SCORERS, policy
 from keyhole.rankers import RANKERS
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES

@@ -15,8 +15,10 @@ from bench.fuzz import material, values
 from bench.fuzz.scene import ANY, BAD, GOOD, Attack, Scene
 from keyhole import LetorStream, Log, load
 from keyhole.base.errors import InvalidInput
-from keyhole.data import read_bandit, read_letor, read_ratings
-from keyhole.monitoring import check_certificate
+from keyhole.data.bandit.formats import read_bandit
+from keyhole.data.letor.reader import read_letor
+from keyhole.data.ratings import read_ratings
+from keyhole.monitoring.verify import check_certificate
 from keyhole.policies.files import load_policy
 from keyhole.rankers.lists.models import load_model
 

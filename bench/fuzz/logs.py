@@ -12,7 +12,7 @@ from bench.fuzz.rounds import answer_of, cast, query_of
 from bench.fuzz.scene import ANY, BAD, GOOD, Attack, Scene
 from keyhole import Log, replay
 from keyhole.base.files import write_arrays
-from keyhole.contracts import Feedback
+from keyhole.contracts.lists import Feedback
 from keyhole.rankers import RANKERS
 
 _N_ROWS = 12

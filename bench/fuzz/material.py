@@ -16,10 +16,14 @@ from typing import Any
 import numpy as np
 
 from bench.fuzz.rounds import cast, play_some
-from keyhole.data import BanditLog, write_bandit_csv, write_bandit_parquet, write_open_bandit
-from keyhole.monitoring import classify
-from keyhole.policies import EpsilonGreedy, ForestScorer, Greedy, LinearScorer
+from keyhole.data.bandit.files import write_bandit_csv, write_bandit_parquet
+from keyhole.data.bandit.formats import write_open_bandit
+from keyhole.data.bandit.log import BanditLog
+from keyhole.monitoring.classification import classify
+from keyhole.policies.base import EpsilonGreedy, Greedy
 from keyhole.policies.files import save_policy
+from keyhole.policies.forest import ForestScorer
+from keyhole.policies.linear import LinearScorer
 from keyhole.rankers.lists.models import save_model
 
 BOMB = 100 * 2**20

@@ -12,8 +12,10 @@ from bench.fuzz import values
 from bench.fuzz.scene import ANY, BAD, GOOD, Attack, Scene
 from keyhole import ranker
 from keyhole.base.errors import MAX_ROUND
-from keyhole.contracts import Feedback, Impression, Query, Ranker
-from keyhole.rankers import RANKERS, ContextualRanker
+from keyhole.contracts.lists import Feedback, Impression, Query
+from keyhole.contracts.rankers import Ranker
+from keyhole.rankers import RANKERS
+from keyhole.rankers.lists.base import ContextualRanker
 
 N_ITEMS, N_FEATURES = 5, 3
 

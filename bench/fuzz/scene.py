@@ -25,7 +25,7 @@ import numpy as np
 
 import keyhole.__main__
 from keyhole.base.errors import KeyholeError
-from keyhole.contracts import Ranker
+from keyhole.contracts.rankers import Ranker
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from bench.fuzz.rounds import answer_of, cast, play_some, query_of
 from bench.fuzz.scene import ANY, BAD, GOOD, Attack, Scene
 from keyhole import load
 from keyhole.base.files import write_arrays
-from keyhole.contracts import Ranker
+from keyhole.contracts.rankers import Ranker
 from keyhole.rankers import RANKERS
 
 

@@ -17,12 +17,13 @@ import keyhole
 from bench.site.drawing import save_svg
 from bench.site.papers import curves_of, figure_of, read_kept
 from keyhole import FTPL, Flips, Hopeless, Keystone, Random, RTopK, play
-from keyhole.data import BanditLog
 from keyhole.data.bandit.campaign import Campaign
+from keyhole.data.bandit.log import BanditLog
 from keyhole.lab.figures.styles import COLOURS
 from keyhole.lab.study import find_study
-from keyhole.offline import importance_weighted, target_of
-from keyhole.policies import Always
+from keyhole.offline.estimators import importance_weighted
+from keyhole.offline.target import target_of
+from keyhole.policies.base import Always
 
 _SHOWN = 40
 """Rounds of a game that a picture of its lists has room for."""

@@ -7,7 +7,9 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray, InvalidInput, check_integer, check_number
 from keyhole.bounds.perceptrons import defeated_rounds
-from keyhole.contracts import Feedback, Measure, Query, Ranker
+from keyhole.contracts.lists import Feedback, Query
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import Ranker
 from keyhole.measures import measure as named_measure
 
 
@@ -57,7 +59,7 @@ def defeat(
 
     Examples
     --------
-    >>> from keyhole.rankers.lists import MaxViolationPerceptron
+    >>> from keyhole import MaxViolationPerceptron
     >>> outcome = defeat(MaxViolationPerceptron(16, 2, measure="AP"), margin=0.25, measure="AP")
     >>> len(outcome.losses), outcome.loss
     (16, 8.0)

@@ -85,7 +85,7 @@ def attained(
 
     Examples
     --------
-    >>> from keyhole.surrogates import ListNet
+    >>> from keyhole.surrogates.listnet import ListNet
     >>> found = attained(ListNet(), "smoothness", 4, max_grade=4)
     >>> 0.9 < found <= ListNet().smoothness(4)
     True

@@ -13,7 +13,7 @@ from keyhole.offline.bounds import binomial_trials, clopper_pearson, lower_bound
 from keyhole.offline.estimators import Estimate, importance_weighted
 from keyhole.offline.intervals import interval
 from keyhole.offline.target import target_of
-from keyhole.policies import Always
+from keyhole.policies.base import Always
 
 
 @dataclass(frozen=True)

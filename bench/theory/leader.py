@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keyhole.contracts import Ranker, RankerKernel
+from keyhole.contracts.rankers import Ranker, RankerKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.base.errors import InvalidInput, check_relevance
-from keyhole.contracts import Ranker, RankerKernel
+from keyhole.contracts.rankers import Ranker, RankerKernel
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.rankers.fixed.audited import judge
@@ -75,7 +75,7 @@ class Sabotaged(Ranker):
     Parameters
     ----------
     learner
-        A :class:`~keyhole.rankers.Keystone`, whose settings and draws are used.
+        A :class:`~keyhole.Keystone`, whose settings and draws are used.
     means
         What the adaptive half believes of each item: it shows the items in this order, and the
         safe half corrects these means. None (default): the opposite of what it has observed, so

@@ -7,8 +7,8 @@ import numpy as np
 
 from bench.theory.phases import Phases
 from keyhole.base.errors import FloatArray, check_integer
-from keyhole.contracts import Ranker
-from keyhole.game import play
+from keyhole.contracts.rankers import Ranker
+from keyhole.game.play import play
 
 _MOST_PHASES = 5
 _N_PARENTS = 8

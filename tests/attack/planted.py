@@ -14,7 +14,7 @@ import keyhole.__main__
 from bench.fuzz.cases import Report, made
 from bench.fuzz.scene import Attack, Scene
 from keyhole.base.errors import InvalidInput
-from keyhole.contracts import Ranker
+from keyhole.contracts.rankers import Ranker
 from keyhole.rankers.fixed.full_information import FTPL
 
 

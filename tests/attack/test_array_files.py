@@ -12,8 +12,10 @@ import keyhole
 from keyhole.base.errors import InvalidInput
 from keyhole.base.files import reading_arrays, write_arrays
 from keyhole.base.limits import VARIABLE
-from keyhole.policies import EpsilonGreedy, LinearScorer, load_policy, save_policy
+from keyhole.policies.base import EpsilonGreedy
+from keyhole.policies.files import load_policy, save_policy
 from keyhole.policies.forest import ForestScorer, Trees
+from keyhole.policies.linear import LinearScorer
 from keyhole.rankers.lists.models import load_model
 
 MEGABYTE = 2**20

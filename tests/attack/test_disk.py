@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 from keyhole.base.errors import CannotWrite, InvalidInput
 from keyhole.base.files import check_file, check_folder, write_atomically
 from keyhole.cli.app import app
-from keyhole.data import BanditLog, write_bandit_csv
+from keyhole.data.bandit.files import write_bandit_csv
+from keyhole.data.bandit.log import BanditLog
 from keyhole.kernels import code_cache
 from keyhole.kernels.whole_program import compile_program
 from keyhole.lab.figures import canvas

@@ -14,9 +14,12 @@ import pytest
 
 from keyhole.base.errors import InvalidInput
 from keyhole.base.limits import VARIABLE
-from keyhole.data import BanditLog, read_bandit, read_letor, read_ratings
 from keyhole.data.bandit import tables
+from keyhole.data.bandit.formats import read_bandit
+from keyhole.data.bandit.log import BanditLog
+from keyhole.data.letor.reader import read_letor
 from keyhole.data.packed import TextFile, unpack
+from keyhole.data.ratings import read_ratings
 from keyhole.offline.evaluation import best_fixed_action
 
 MEGABYTE = 2**20

@@ -14,10 +14,13 @@ from keyhole import FTPL, Flips, Log, RTopK, play, replay
 from keyhole.base.errors import InvalidInput, KeyholeError, UnknownName
 from keyhole.base.files import write_arrays
 from keyhole.checks.attacks import check_nothing_breaks_the_state
-from keyhole.contracts import Feedback, Impression, Query, Ranker
+from keyhole.contracts.lists import Feedback, Impression, Query
+from keyhole.contracts.rankers import Ranker
 from keyhole.kernels.sorting import sort_descending, sort_work
-from keyhole.rankers import Descent, Forecaster, KernelSLAMPerceptron
-from keyhole.worlds import Queries
+from keyhole.rankers.fixed.forecaster import Forecaster
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.kernel_perceptron import KernelSLAMPerceptron
+from keyhole.worlds.queries import Queries
 
 RANKER = RTopK(4, horizon=60, k=2)
 HALVES: Any = np.full(240, 0.5)

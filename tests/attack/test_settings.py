@@ -17,15 +17,22 @@ from keyhole.base.errors import (
     check_number,
     shown,
 )
-from keyhole.contracts import Feedback, Query
+from keyhole.contracts.lists import Feedback, Query
 from keyhole.contracts.registry import all_settings
-from keyhole.game import best_fixed, play
+from keyhole.game.comparators import best_fixed
+from keyhole.game.play import play
 from keyhole.measures import MEASURES, measure
-from keyhole.policies.tables import POLICIES, SCORERS
-from keyhole.rankers import RANKERS, Hedge, KernelMaxViolationPerceptron, Random
+from keyhole.policies import POLICIES, SCORERS
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.hedge import Hedge
+from keyhole.rankers.fixed.plain import Random
+from keyhole.rankers.lists.kernel_perceptron import KernelMaxViolationPerceptron
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES
-from keyhole.worlds import WORLDS, Choices, Flips, Ratings
+from keyhole.worlds import WORLDS
+from keyhole.worlds.choices import Choices
+from keyhole.worlds.flips import Flips
+from keyhole.worlds.table import Ratings
 
 pytestmark = pytest.mark.interpreted
 

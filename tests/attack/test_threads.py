@@ -12,7 +12,7 @@ import pytest
 
 from keyhole import FTPL, Flips, Hedge, OnlineRank, RTopK
 from keyhole.checks.attacks import check_threads_take_turns
-from keyhole.contracts import Ranker, RankerKernel
+from keyhole.contracts.rankers import Ranker, RankerKernel
 
 THREADS = 8
 CALLS = 400

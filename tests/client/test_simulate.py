@@ -17,7 +17,8 @@ from keyhole.cli.app import app
 from keyhole.cli.demo import DEMONSTRATIONS, play_demo, start_demo
 from keyhole.cli.simulated_users import Crowd, Seen, Visits, judge, made_up_names
 from keyhole.client import AsyncClient, Client
-from keyhole.worlds import Flips, Independent
+from keyhole.worlds.flips import Flips
+from keyhole.worlds.phases import Independent
 
 ROUNDS = 200
 NAMES = made_up_names(6)

@@ -18,18 +18,24 @@ import numpy as np
 from keyhole.batch.averaging import average_weights
 from keyhole.batch.risk import Risk
 from keyhole.checks.rankers import play_by_hand
-from keyhole.game import play
 from keyhole.game.log import Log, replay
+from keyhole.game.play import play
 from keyhole.kernels import compiled, whole_program
 from keyhole.kernels.by_numba import source_stamp
 from keyhole.measures import MEASURES, measure
-from keyhole.rankers import Random
-from keyhole.rankers.lists import Descent, RandomLists
+from keyhole.rankers.fixed.plain import Random
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.plain import RandomLists
 from keyhole.reveals import least_reveal
 from keyhole.surrogates import SURROGATES, surrogate
-from keyhole.worlds import Flips
-from tests.contract.test_contextual import EQUAL, N_FEATURES, N_ITEMS, _make
-from tests.contract.test_contextual import EXAMPLES as LIST_EXAMPLES
+from keyhole.worlds.flips import Flips
+from tests.contract.test_contextual import (
+    EQUAL,
+    EXAMPLES as LIST_EXAMPLES,
+    N_FEATURES,
+    N_ITEMS,
+    _make,
+)
 from tests.contract.test_contracts import RANKER_EXAMPLES, REVEAL_EXAMPLES, WORLD_EXAMPLES
 
 ROUNDS = 40

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput, NotObservable
-from keyhole.checks import ATTACKS, LIVING_CHECKS, RANKER_CHECKS
-from keyhole.checks.rankers import check_items_are_exchangeable
-from keyhole.contracts import Query
-from keyhole.game import play
+from keyhole.checks.attacks import ATTACKS
+from keyhole.checks.living import LIVING_CHECKS
+from keyhole.checks.rankers import RANKER_CHECKS, check_items_are_exchangeable
+from keyhole.contracts.lists import Query
+from keyhole.game.play import play
 from keyhole.rankers import RANKERS
-from keyhole.rankers.lists import ContextualRanker, ContextualRTopK, Descent, RandomLists
+from keyhole.rankers.lists.base import ContextualRanker
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.plain import RandomLists
+from keyhole.rankers.lists.top_k import ContextualRTopK
 from keyhole.surrogates import SURROGATES, surrogate
 from keyhole.worlds.generated import Graded, Separable
 from keyhole.worlds.queries import Queries

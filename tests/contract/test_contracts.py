@@ -9,45 +9,41 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput, UnknownName
-from keyhole.checks import (
-    ATTACKS,
-    LIVING_CHECKS,
-    RANKER_CHECKS,
-    check_measure,
-    check_ranker,
-    check_reveal,
-    check_world,
-)
-from keyhole.checks.living import check_late_answers_find_their_items
-from keyhole.checks.rankers import check_items_are_exchangeable
-from keyhole.contracts import Measure, Ranker, RankerKernel, Reveal, World
+from keyhole.checks import check_ranker
+from keyhole.checks.attacks import ATTACKS
+from keyhole.checks.living import LIVING_CHECKS, check_late_answers_find_their_items
+from keyhole.checks.measures import check_measure
+from keyhole.checks.rankers import RANKER_CHECKS, check_items_are_exchangeable
+from keyhole.checks.reveals import check_reveal
+from keyhole.checks.worlds import check_world
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import Ranker, RankerKernel
+from keyhole.contracts.reveals import Reveal
+from keyhole.contracts.worlds import World
 from keyhole.kernels.draw import WORLD_STREAM, Draw, RelabelledDraw, stream_of
-from keyhole.measures import MEASURES, LinearMeasure, measure
-from keyhole.rankers import RANKERS, SUBROUTINES, FixedListRanker
+from keyhole.measures import MEASURES, measure
+from keyhole.measures.linear import LinearMeasure
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
 from keyhole.rankers.fixed.plain import Random
-from keyhole.reveals import REVEALS, Choice, Full, Top
+from keyhole.rankers.fixed.subroutines import SUBROUTINES
+from keyhole.reveals import REVEALS
+from keyhole.reveals.choice import Choice
+from keyhole.reveals.full import Full
 from keyhole.reveals.noisy import Noisy
-from keyhole.worlds import (
-    WORLDS,
-    Alternating,
-    Choices,
-    Flips,
-    Gaussian,
-    Graded,
-    Hopeless,
-    Independent,
-    NearTies,
-    Outcomes,
-    Queries,
-    Ratings,
-    Recorded,
-    Rising,
-    Separable,
-    Shuffled,
-    Switching,
-    Takeover,
-    Walking,
-)
+from keyhole.reveals.top import Top
+from keyhole.worlds import WORLDS
+from keyhole.worlds.choices import Choices
+from keyhole.worlds.flips import Flips
+from keyhole.worlds.gaussian import Gaussian
+from keyhole.worlds.generated import Graded, Separable
+from keyhole.worlds.near_ties import NearTies
+from keyhole.worlds.outcomes import Hopeless, Outcomes
+from keyhole.worlds.phases import Alternating, Independent, Rising, Takeover
+from keyhole.worlds.queries import Queries
+from keyhole.worlds.switching import Switching
+from keyhole.worlds.table import Ratings, Recorded, Shuffled
+from keyhole.worlds.walking import Walking
 
 MAKE: dict[str, Any] = dict(RANKERS)  # each with options of its own
 TABLE = np.random.default_rng(5).integers(0, 4, size=(300, 5)).astype(float)

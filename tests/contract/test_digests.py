@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.contracts import Ranker, World
-from keyhole.game import play
-from keyhole.worlds import Flips
+from keyhole.contracts.rankers import Ranker
+from keyhole.contracts.worlds import World
+from keyhole.game.play import play
+from keyhole.worlds.flips import Flips
 from tests.contract import test_contextual, test_contracts
-from tests.contract.test_contextual import EQUAL, _make
-from tests.contract.test_contextual import EXAMPLES as LIST_EXAMPLES
+from tests.contract.test_contextual import EQUAL, EXAMPLES as LIST_EXAMPLES, _make
 from tests.contract.test_contracts import RANKER_EXAMPLES
 
 FILE = Path(__file__).with_name("digests.json")

@@ -7,7 +7,7 @@ this alone. That compiled kernels give the bits of these is in ``test_digests.py
 import pytest
 
 from keyhole.checks.rankers import check_items_are_exchangeable
-from keyhole.worlds import Flips
+from keyhole.worlds.flips import Flips
 from tests.contract.test_contextual import EQUAL, PARAMETERS, SINGLE, _make
 from tests.contract.test_contracts import EXAMPLES, check_or_exempt
 

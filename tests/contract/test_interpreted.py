@@ -5,8 +5,10 @@ import hashlib, warnings
 import numpy as np
 warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
 from keyhole import *
-from keyhole.game import play
-from keyhole.rankers.lists import ContextualRTopK, Descent, SLAMPerceptron
+from keyhole.game.play import play
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.perceptron import SLAMPerceptron
+from keyhole.rankers.lists.top_k import ContextualRTopK
 from keyhole.worlds.queries import Queries
 crowd = Flips(6, n_relevant=2)
 games = [

@@ -9,7 +9,7 @@ import hashlib, tempfile, warnings
 from pathlib import Path
 import numpy as np
 warnings.filterwarnings("ignore", "overflow encountered in scalar", RuntimeWarning)
-from keyhole.data import iterate_letor, read_letor
+from keyhole.data.letor.reader import iterate_letor, read_letor
 from keyhole.data.letor.decimal import nearest
 
 digest, rng = hashlib.sha256(), np.random.default_rng(0)
@@ -67,17 +67,18 @@ warnings.filterwarnings("ignore", "overflow encountered in scalar", RuntimeWarni
 from keyhole.batch.averaging import average_weights
 from keyhole.batch.risk import Risk
 from keyhole.checks.non_learners import non_learners
-from keyhole.game import play
+from keyhole.game.play import play
 from keyhole.game.comparators import best_fixed
 from keyhole.game.log import replay
 from keyhole.game.batched import learn_many, rank_many
 from keyhole.kernels.checking import all_finite, first_bad_list, first_bad_value, is_ranking
-from keyhole.rankers import Keystone, RTopK
-from keyhole.rankers.lists import Descent
+from keyhole.rankers.fixed.keystone import Keystone
+from keyhole.rankers.fixed.rtopk import RTopK
+from keyhole.rankers.lists.gradient import Descent
 from bench.theory.leader import Leader
 from bench.theory.phases import Phases
 from bench.theory.sabotage import Sabotaged
-from keyhole.worlds import Flips
+from keyhole.worlds.flips import Flips
 from tests.contract.test_contextual import EQUAL, SINGLE
 from tests.contract.test_contracts import MEASURE_EXAMPLES, REVEAL_EXAMPLES, WORLD_EXAMPLES
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from keyhole.data import read_letor
+from keyhole.data.letor.reader import read_letor
 
 
 class _StandIn(ModuleType):

@@ -7,10 +7,13 @@ from coba.context import CobaContext, NullLogger
 
 from keyhole import Flips, Keystone, RTopK
 from keyhole.base.errors import InvalidInput
-from keyhole.data import BanditLog, read_bandit
+from keyhole.data.bandit.formats import read_bandit
+from keyhole.data.bandit.log import BanditLog
 from keyhole.ecosystem.coba import LoggedEnvironment, PolicyLearner, RankerLearner, log_of
-from keyhole.offline import importance_weighted, target_of
-from keyhole.policies import Softmax, Uniform, fit_classifiers
+from keyhole.offline.estimators import importance_weighted
+from keyhole.offline.target import target_of
+from keyhole.policies.base import Softmax, Uniform
+from keyhole.policies.training import fit_classifiers
 
 
 @pytest.fixture(autouse=True)

@@ -14,12 +14,13 @@ from keyhole import Flips, RTopK, play
 from keyhole.base.errors import InvalidInput
 from keyhole.base.files import plain
 from keyhole.cli.app import app
-from keyhole.data import read_bandit
+from keyhole.data.bandit.formats import read_bandit
 from keyhole.ecosystem.mlflow import log_evaluation, log_folder, log_trace
 from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study
-from keyhole.offline import evaluate
-from keyhole.policies import Softmax, fit_classifiers
+from keyhole.offline.evaluation import evaluate
+from keyhole.policies.base import Softmax
+from keyhole.policies.training import fit_classifiers
 
 
 @pytest.fixture(scope="module", params=["sqlite", "files"])

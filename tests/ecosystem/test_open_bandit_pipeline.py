@@ -16,15 +16,19 @@ from obp.ope import (
 )
 from sklearn.linear_model import LogisticRegression
 
-from keyhole.data import (
+from keyhole.data.bandit.formats import (
     from_open_bandit_pipeline,
     read_open_bandit,
     to_open_bandit_pipeline,
     write_open_bandit,
 )
 from keyhole.ecosystem.open_bandit import action_distribution, in_all_positions, in_own_position
-from keyhole.offline import estimate_all, evaluate, predict_rewards, target_of
-from keyhole.policies import Softmax, fit_classifiers
+from keyhole.offline.estimators import estimate_all
+from keyhole.offline.evaluation import evaluate
+from keyhole.offline.rewards import predict_rewards
+from keyhole.offline.target import target_of
+from keyhole.policies.base import Softmax
+from keyhole.policies.training import fit_classifiers
 
 CLIP = 1.0
 NAMES = {

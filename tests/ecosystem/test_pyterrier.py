@@ -11,7 +11,7 @@ from ir_measures import AP, RR, P, nDCG
 
 from keyhole import Query, measure, play, ranker
 from keyhole.base.errors import InvalidInput
-from keyhole.batch import BatchRanker
+from keyhole.batch.ranker import BatchRanker
 from keyhole.ecosystem.pyterrier import qrels_frame, query_lists, reranker, results_frame
 from keyhole.rankers.lists.models import load_model, save_model
 from keyhole.worlds.queries import Queries

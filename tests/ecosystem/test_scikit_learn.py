@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import (
 )
 
 from keyhole import measure
-from keyhole.batch import BatchRanker
+from keyhole.batch.ranker import BatchRanker
 
 
 class OneList(BatchRanker):

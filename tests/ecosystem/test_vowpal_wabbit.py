@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 from vowpalwabbit import Workspace
 
-from keyhole.data import BanditLog, read_bandit, read_vowpal_wabbit, write_vowpal_wabbit
+from keyhole.data.bandit.formats import read_bandit
+from keyhole.data.bandit.log import BanditLog
+from keyhole.data.bandit.vowpal_wabbit import read_vowpal_wabbit, write_vowpal_wabbit
 from keyhole.ecosystem.vowpal_wabbit import read_lists, write_lists
-from keyhole.offline import importance_weighted, target_of
+from keyhole.offline.estimators import importance_weighted
+from keyhole.offline.target import target_of
 
 # Vowpal Wabbit keeps costs, probabilities and losses in 32 bits.
 SINGLE = 1e-6

@@ -20,7 +20,9 @@ from keyhole.lab.advice import (
     sentences,
 )
 from keyhole.measures import measure as named_measure
-from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.rankers.lists.base import ContextualRanker
 from tests.lab.guaranteed import guarantees, only_with_guarantees
 from tests.lab.running import run
 

@@ -10,7 +10,7 @@ import pytest
 
 from keyhole.base.errors import InvalidInput
 from keyhole.cli import atlas as command
-from keyhole.data import BanditLog
+from keyhole.data.bandit.log import BanditLog
 from keyhole.lab.atlas import (
     Atlas,
     Column,
@@ -22,9 +22,10 @@ from keyhole.lab.atlas import (
 )
 from keyhole.lab.figures import values as figures
 from keyhole.lab.figures.atlas import _CLASSES, make_atlas
-from keyhole.monitoring import Game, classify
+from keyhole.monitoring.classification import classify
+from keyhole.monitoring.games import Game
 from keyhole.monitoring.hopeless import best_witness
-from keyhole.offline import evaluate
+from keyhole.offline.evaluation import evaluate
 from tests.lab.running import run, said
 
 pytestmark = pytest.mark.interpreted

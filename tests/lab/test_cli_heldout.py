@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import keyhole
 from keyhole.cli.app import app
-from keyhole.data import read_letor
+from keyhole.data.letor.reader import read_letor
 from keyhole.rankers.lists.models import load_model
 
 pytestmark = pytest.mark.interpreted

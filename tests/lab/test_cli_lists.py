@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 import keyhole
 from keyhole.cli.app import app
-from keyhole.contracts import Feedback, Query
-from keyhole.data import read_letor
+from keyhole.contracts.lists import Feedback, Query
+from keyhole.data.letor.reader import read_letor
 from keyhole.lab.inputs import data_folder
-from keyhole.rankers.lists import KernelMaxViolationPerceptron
+from keyhole.rankers.lists.kernel_perceptron import KernelMaxViolationPerceptron
 from keyhole.rankers.lists.models import SimilarityModel, load_model, save_model
 
 

@@ -7,8 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from keyhole.cli.app import app
-from keyhole.data import BanditLog, write_bandit_csv, write_bandit_parquet
-from keyhole.offline import evaluate
+from keyhole.data.bandit.files import write_bandit_csv, write_bandit_parquet
+from keyhole.data.bandit.log import BanditLog
+from keyhole.offline.evaluation import evaluate
 from keyhole.policies.base import Always, EpsilonGreedy
 from keyhole.policies.files import save_policy
 from keyhole.policies.linear import LinearScorer

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from keyhole.base.errors import InvalidInput
 from keyhole.cli.app import app
-from keyhole.game import play
+from keyhole.game.play import play
 from keyhole.lab.compare import contest_of_games, contest_of_lists, play_contest
 from keyhole.lab.kinds.games import GameSpec
 from keyhole.lab.kinds.lists import ListSpec

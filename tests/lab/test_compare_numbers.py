@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from keyhole.lab.compare import as_record, contest_of_games, play_contest
-from keyhole.lab.compare import sentences as sentences_of
+from keyhole.lab.compare import as_record, contest_of_games, play_contest, sentences as sentences_of
 from keyhole.lab.figures.comparison import make_comparison
 from keyhole.lab.figures.styles import readable
 from keyhole.lab.kinds.games import GameSpec

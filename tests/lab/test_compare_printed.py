@@ -7,13 +7,13 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from keyhole.data import read_letor
-from keyhole.game import play
+from keyhole.data.letor.reader import read_letor
+from keyhole.game.play import play
 from keyhole.lab.compare import as_record, contest_of_lists, play_contest
 from keyhole.lab.kinds.lists import ListSpec, how_to_read
 from keyhole.rankers import ranker as named_ranker
-from keyhole.reveals import Top
-from keyhole.worlds import Queries
+from keyhole.reveals.top import Top
+from keyhole.worlds.queries import Queries
 from tests.lab.plain_sums import close
 from tests.lab.running import run, said
 

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 import keyhole
 from keyhole.base.errors import InvalidInput, LibraryMissing
-from keyhole.data import BanditLog
-from keyhole.offline import evaluate
+from keyhole.data.bandit.log import BanditLog
+from keyhole.offline.evaluation import evaluate
 from keyhole.rankers import RANKERS
 from tests.lab.rendering import faults
 

@@ -15,7 +15,9 @@ from keyhole.lab.figures.studies import make_study_figure
 from keyhole.lab.figures.styles import looks_of
 from keyhole.lab.results import Curve
 from keyhole.lab.study import find_study, list_studies
-from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.rankers.lists.base import ContextualRanker
 from tests.lab.rendering import faults
 
 STUDIES = sorted(list_studies())

@@ -8,14 +8,14 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 
-from keyhole.data import read_letor
-from keyhole.game import play
+from keyhole.data.letor.reader import read_letor
+from keyhole.game.play import play
 from keyhole.lab.heldout import held_out_scores, read_held_out
 from keyhole.lab.kinds.lists import how_to_read
 from keyhole.measures import measure as named_measure
 from keyhole.rankers import ranker as named_ranker
-from keyhole.reveals import Top
-from keyhole.worlds import Queries
+from keyhole.reveals.top import Top
+from keyhole.worlds.queries import Queries
 from tests.lab.running import run
 
 pytestmark = pytest.mark.interpreted

@@ -12,7 +12,7 @@ import pytest
 from keyhole.base.errors import InvalidInput, KeyholeError
 from keyhole.bounds import generalisation, iw_onlinerank, keystone
 from keyhole.bounds.guarantees import Problem, guarantees
-from keyhole.game import play
+from keyhole.game.play import play
 from keyhole.lab.bound_lines import LINES
 from keyhole.lab.figures.groups import GroupCurve, grouped, table_of
 from keyhole.lab.figures.panels import Axes

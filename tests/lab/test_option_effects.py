@@ -18,9 +18,9 @@ import keyhole.client
 from keyhole.base.files import write_arrays
 from keyhole.cli import doctor, warm
 from keyhole.cli.app import app
-from keyhole.game import LetorStream
 from keyhole.game.log import Log
-from keyhole.monitoring import classify
+from keyhole.game.stream import LetorStream
+from keyhole.monitoring.classification import classify
 from keyhole.service.keys import new_key
 from keyhole.service.store import open_store
 from tests.lab.effects import BASES, ECHOES, EFFECTS, KEPT, WITHOUT
@@ -160,8 +160,7 @@ class Server:
 @pytest.fixture(autouse=True)
 def nothing_is_slow(monkeypatch, inputs):
     """Let figures be what they would draw, and services be here."""
-    from keyhole.service.http import app as http_app
-    from keyhole.service.http import server as http_server
+    from keyhole.service.http import app as http_app, server as http_server
 
     monkeypatch.setitem(LetorStream.__init__.__kwdefaults__, "block_bytes", 100)
     monkeypatch.setattr(keyhole.client, "AsyncClient", Service)

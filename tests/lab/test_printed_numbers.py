@@ -14,7 +14,7 @@ from keyhole.cli.app import app
 from keyhole.cli.simulated_users import Crowd, Seen, judge
 from keyhole.measures import measure as named_measure
 from keyhole.offline.bounds import BOUNDS
-from keyhole.worlds import Flips
+from keyhole.worlds.flips import Flips
 from tests.lab.effects_files import write_texts
 from tests.lab.running import run
 

@@ -7,10 +7,10 @@ import pytest
 
 from keyhole.base.errors import InvalidInput
 from keyhole.base.files import write_arrays
-from keyhole.data import read_bandit
+from keyhole.data.bandit.formats import read_bandit
 from keyhole.game.log import Log
-from keyhole.offline import evaluate, evaluate_lists
-from keyhole.offline.lists import revealed
+from keyhole.offline.evaluation import evaluate
+from keyhole.offline.lists import evaluate_lists, revealed
 from keyhole.service.store import open_store
 from keyhole.service.store.export import event_records, impressions, write_ndjson, write_parquet
 from tests.lab.running import run, said

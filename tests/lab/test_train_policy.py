@@ -6,9 +6,12 @@ import os
 import numpy as np
 import pytest
 
-from keyhole.data import BanditLog, read_bandit, write_bandit_csv
-from keyhole.offline import evaluate
-from keyhole.policies import fit_classifiers, load_policy
+from keyhole.data.bandit.files import write_bandit_csv
+from keyhole.data.bandit.formats import read_bandit
+from keyhole.data.bandit.log import BanditLog
+from keyhole.offline.evaluation import evaluate
+from keyhole.policies.files import load_policy
+from keyhole.policies.training import fit_classifiers
 from tests.lab.running import run, said
 
 

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 
 from keyhole import Flips, play, ranker
-from keyhole.offline import evaluate
+from keyhole.offline.evaluation import evaluate
 from tests.outputs.leaves import Output
 
 

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 import keyhole
 from keyhole import Flips, Top
-from keyhole.reveals import Full
+from keyhole.reveals.full import Full
 from tests.lab.running import run
 from tests.outputs.by_hand import checkpoints, mean_and_error, play_by_hand
 from tests.outputs.inputs import write_lists

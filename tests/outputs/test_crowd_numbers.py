@@ -10,8 +10,8 @@ import pytest
 import keyhole
 from keyhole import Flips
 from keyhole.client import Client
-from keyhole.reveals import Full
-from keyhole.worlds import Ratings, Recorded
+from keyhole.reveals.full import Full
+from keyhole.worlds.table import Ratings, Recorded
 from tests.lab.running import run
 from tests.outputs.by_hand import play_by_hand
 from tests.outputs.commands import served

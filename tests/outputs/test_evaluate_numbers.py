@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from keyhole.base.files import write_arrays
-from keyhole.data import read_bandit
-from keyhole.policies import fit_classifiers, load_policy
+from keyhole.data.bandit.formats import read_bandit
 from keyhole.policies.choosing import deal_folds
+from keyhole.policies.files import load_policy
+from keyhole.policies.training import fit_classifiers
 from tests.lab.running import run
 from tests.outputs.estimates import (
     Rows,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.data import read_bandit
-from keyhole.offline import evaluate
+from keyhole.data.bandit.formats import read_bandit
+from keyhole.offline.evaluation import evaluate
 from tests.lab.running import run
 from tests.outputs.commands import CLAIMS, STUDY
 from tests.outputs.drawn import kept_figures, shown_by

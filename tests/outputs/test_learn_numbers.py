@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import keyhole
-from keyhole.reveals import Top
 from keyhole.reveals.noisy import Noisy
+from keyhole.reveals.top import Top
 from keyhole.worlds.queries import Queries
 from tests.lab.running import run
 from tests.outputs.by_hand import checkpoints, mean_and_error

@@ -15,7 +15,7 @@ import typer
 from starlette.routing import Route
 
 from keyhole.cli.app import COMMANDS, app
-from keyhole.data import read_bandit
+from keyhole.data.bandit.formats import read_bandit
 from keyhole.service.api.openapi import document
 from keyhole.service.api.routes import OPERATIONS
 from keyhole.service.dashboard import routes

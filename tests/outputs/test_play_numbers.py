@@ -12,8 +12,8 @@ import pytest
 
 import keyhole
 from keyhole import Flips, Top
-from keyhole.reveals import Full
-from keyhole.worlds import Ratings
+from keyhole.reveals.full import Full
+from keyhole.worlds.table import Ratings
 from tests.lab.running import run
 from tests.outputs.by_hand import (
     Run,

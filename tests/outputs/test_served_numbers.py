@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from keyhole.monitoring import classify
+from keyhole.monitoring.classification import classify
 from tests.outputs.observability import class_of, game_of
 from tests.outputs.served import APPRENTICE, CHANGED, HOPELESS, LISTS, ONLINE, of_service
 from tests.outputs.test_oracle_numbers import RATE, check_advice

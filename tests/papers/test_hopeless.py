@@ -14,9 +14,12 @@ from keyhole.lab.kinds.sides import SidesSpec, build_sides, hopeless_constant, p
 from keyhole.lab.results import Curve
 from keyhole.lab.study import find_study
 from keyhole.measures import measure
-from keyhole.monitoring import Game, check_certificate
+from keyhole.monitoring.games import Game
 from keyhole.monitoring.hopeless import best_witness
-from keyhole.rankers import RANKERS, SUBROUTINES, FixedListRanker
+from keyhole.monitoring.verify import check_certificate
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.rankers.fixed.subroutines import SUBROUTINES
 from keyhole.surrogates import SURROGATES
 
 KEY = "hopeless-ndcg"

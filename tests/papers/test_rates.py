@@ -12,7 +12,7 @@ from keyhole.lab.claims import judge
 from keyhole.lab.kinds.horizons import HorizonsSpec, build_horizons, play_horizons
 from keyhole.lab.results import Curve
 from keyhole.lab.study import find_study
-from keyhole.worlds import NearTies
+from keyhole.worlds.near_ties import NearTies
 
 FIELDS = {
     "ranker": "rtopk",

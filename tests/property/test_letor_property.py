@@ -6,14 +6,13 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from keyhole.base.errors import InvalidInput
-from keyhole.data import iterate_letor, read_letor
 from keyhole.data.letor import parse as letor_parse
 from keyhole.data.letor.decimal import nearest
+from keyhole.data.letor.reader import iterate_letor, read_letor
 
 SETTINGS = settings(deadline=None, derandomize=True, max_examples=200)
 

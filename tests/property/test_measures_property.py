@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as npst
 
 from keyhole import Fixed, Full, Recorded, best_fixed, measure, play
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.measures import MEASURES
 from keyhole.rankers.fixed.enumerated import all_rankings
 

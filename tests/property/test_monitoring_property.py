@@ -3,11 +3,11 @@
 import json
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from keyhole.monitoring import check_certificate, classify_matrices
+from keyhole.monitoring.classification import classify_matrices
 from keyhole.monitoring.elimination import Span
+from keyhole.monitoring.verify import check_certificate
 
 
 @st.composite

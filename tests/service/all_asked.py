@@ -11,7 +11,8 @@ import numba
 import numpy as np
 
 from keyhole.base.errors import InvalidInput
-from keyhole.rankers import RANKERS, ContextualRanker
+from keyhole.rankers import RANKERS
+from keyhole.rankers.lists.base import ContextualRanker
 from keyhole.service.commands import RankerRequest
 from keyhole.service.configuration import config_of
 from keyhole.service.engine import Engine

@@ -6,7 +6,7 @@ from typing import Any
 
 from scipy.stats import t as student
 
-from keyhole.rankers import RTopK
+from keyhole.rankers.fixed.rtopk import RTopK
 from tests.service.references import History, Shown, gain_of, weights_of
 from tests.service.summary_references import mean
 

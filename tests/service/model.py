@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhole.contracts import Impression
+from keyhole.contracts.lists import Impression
 from keyhole.rankers import ranker
 
 

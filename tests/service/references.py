@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from keyhole.contracts import Impression, Ranker
+from keyhole.contracts.lists import Impression
+from keyhole.contracts.rankers import Ranker
 from keyhole.rankers import ranker as library_ranker
 from keyhole.service.events import Answered, Config, Event, Ranked, body_of
 from keyhole.service.store.base import Store

@@ -11,7 +11,8 @@ from scipy import stats
 
 from keyhole import RTopK, Top
 from keyhole.bounds.blocks import expected_block_estimate, n_cells
-from keyhole.contracts import Seen, no_features
+from keyhole.contracts.lists import no_features
+from keyhole.contracts.rankers import Seen
 from keyhole.kernels.draw import Draw
 
 FAILURE = 1e-6

@@ -8,18 +8,12 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import FeedbackTooSmall, InvalidInput, NotObservable
-from keyhole.contracts import Feedback, Query
-from keyhole.rankers.lists import ContextualRTopK
-from keyhole.surrogates import (
-    SURROGATES,
-    interaction_order,
-    ordered_propensity,
-    set_propensity,
-    surrogate,
-    top_k,
-    top_one,
-    top_two,
-)
+from keyhole.contracts.lists import Feedback, Query
+from keyhole.rankers.lists.top_k import ContextualRTopK
+from keyhole.surrogates import SURROGATES, surrogate
+from keyhole.surrogates.estimators import top_k, top_one, top_two
+from keyhole.surrogates.interactions import interaction_order
+from keyhole.surrogates.propensities import ordered_propensity, set_propensity
 
 GAMMA = 0.3
 SCORES = np.array([0.4, -0.3, 1.2, 0.1])

@@ -14,18 +14,15 @@ from keyhole import Top
 from keyhole.bounds import gradients
 from keyhole.bounds.gradients import ListSize
 from keyhole.checks.non_learners import check_only_learners_pass, non_learners
-from keyhole.contracts import Query
-from keyhole.game import play
-from keyhole.rankers.lists import (
-    ContextualRTopK,
-    Descent,
-    MaxViolationPerceptron,
-    RandomLists,
-    SLAMPerceptron,
-)
+from keyhole.contracts.lists import Query
+from keyhole.game.play import play
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.perceptron import MaxViolationPerceptron, SLAMPerceptron
+from keyhole.rankers.lists.plain import RandomLists
+from keyhole.rankers.lists.top_k import ContextualRTopK
 from keyhole.surrogates import surrogate
 from keyhole.surrogates.estimators import top_one
-from keyhole.worlds import Graded
+from keyhole.worlds.generated import Graded
 
 # ------------------------------------------------------------------ B8
 

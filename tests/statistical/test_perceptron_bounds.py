@@ -15,19 +15,19 @@ from bench.theory.adversary import defeat
 from keyhole.base.errors import InvalidInput
 from keyhole.bounds import perceptrons
 from keyhole.checks.non_learners import check_only_learners_pass, non_learners
-from keyhole.contracts import Feedback, Query
-from keyhole.game import play
+from keyhole.contracts.lists import Feedback, Query
+from keyhole.game.play import play
 from keyhole.measures import measure
-from keyhole.rankers.lists import (
+from keyhole.rankers.lists.base import ContextualRanker
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.perceptron import (
     ClassificationPerceptron,
-    ContextualRanker,
-    Descent,
     MaxViolationPerceptron,
     SLAMPerceptron,
 )
 from keyhole.surrogates import surrogate
 from keyhole.surrogates.slam import SLAM
-from keyhole.worlds import Graded, Separable
+from keyhole.worlds.generated import Graded, Separable
 
 MEASURES = ["NDCG", "NDCG@3", "AP"]
 SEPARABLE = Separable(8, n_features=6, n_grades=3, spread=0.3)

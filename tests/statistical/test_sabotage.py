@@ -19,7 +19,7 @@ from keyhole import play
 from keyhole.base.errors import InvalidInput
 from keyhole.bounds import ftpl
 from keyhole.checks.non_learners import check_only_learners_pass
-from keyhole.rankers import Keystone
+from keyhole.rankers.fixed.keystone import Keystone
 
 CHANCES = np.linspace(0.9, 0.1, 5)
 

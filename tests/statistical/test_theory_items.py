@@ -11,7 +11,8 @@ from keyhole.bounds import choices
 from keyhole.lab.inputs import data_folder
 from keyhole.lab.kinds.ad_data import load_classes
 from keyhole.lab.study import find_study, papers_folder
-from keyhole.monitoring import Game, classify
+from keyhole.monitoring.classification import classify
+from keyhole.monitoring.games import Game
 from keyhole.surrogates import surrogate
 
 # ------------------------------------------------------------------ R3: precision is a bandit

@@ -7,8 +7,8 @@ import pytest
 
 from keyhole.data.bandit.log import BanditLog
 from keyhole.lab.kinds.ad_data import choose_l2
-from keyhole.policies import LinearScorer
 from keyhole.policies.judging import mean_auc, mean_likelihood
+from keyhole.policies.linear import LinearScorer
 
 metrics = pytest.importorskip("sklearn.metrics")
 

@@ -13,7 +13,7 @@ import pytest
 from keyhole import Flips
 from keyhole.base.errors import InvalidInput
 from keyhole.checks.attacks import check_nothing_breaks_the_state, check_threads_take_turns
-from keyhole.contracts import Ranker, RankerKernel
+from keyhole.contracts.rankers import Ranker, RankerKernel
 
 pytestmark = pytest.mark.interpreted
 

@@ -13,22 +13,23 @@ import polars as pl
 import pytest
 
 from keyhole.base.errors import InvalidInput, LibraryMissing
-from keyhole.data import (
-    BanditLog,
-    read_bandit,
+from keyhole.data.bandit.files import (
+    log_of_sheet,
     read_bandit_csv,
     read_bandit_parquet,
-    read_open_bandit,
-    to_open_bandit_pipeline,
     write_bandit_csv,
     write_bandit_parquet,
-    write_open_bandit,
-    write_vowpal_wabbit,
 )
-from keyhole.data.bandit.files import log_of_sheet
-from keyhole.data.bandit.formats import is_open_bandit
-from keyhole.data.bandit.log import check_rewards_differ
+from keyhole.data.bandit.formats import (
+    is_open_bandit,
+    read_bandit,
+    read_open_bandit,
+    to_open_bandit_pipeline,
+    write_open_bandit,
+)
+from keyhole.data.bandit.log import BanditLog, check_rewards_differ
 from keyhole.data.bandit.tables import open_csv, read_sheet
+from keyhole.data.bandit.vowpal_wabbit import write_vowpal_wabbit
 from keyhole.lab.inputs import data_folder
 
 COLUMNS = ("contexts", "actions", "rewards", "propensities", "positions")

@@ -10,20 +10,16 @@ from scipy.optimize import brentq
 
 from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.checks.non_learners import check_only_learners_pass
-from keyhole.contracts import Feedback
+from keyhole.contracts.lists import Feedback
 from keyhole.kernels.draw import Draw
 from keyhole.kernels.laws import beta, free_normals
-from keyhole.rankers import (
-    PEGE,
-    PEGE2,
-    CascadeUCB,
-    EpsilonGreedy,
-    Fixed,
-    Random,
-    Thompson,
-    TopRank,
-)
-from keyhole.rankers.fixed.cascade_ucb import BOUNDS
+from keyhole.rankers.fixed.cascade_ucb import BOUNDS, CascadeUCB
+from keyhole.rankers.fixed.epsilon_greedy import EpsilonGreedy
+from keyhole.rankers.fixed.pege import PEGE
+from keyhole.rankers.fixed.pege2 import PEGE2
+from keyhole.rankers.fixed.plain import Fixed, Random
+from keyhole.rankers.fixed.thompson import Thompson
+from keyhole.rankers.fixed.toprank import TopRank
 from tests.unit.references import descending, discount, units
 from tests.unit.references_fixed import RUN, SEED, place_of
 from tests.unit.test_references_fixed import crowd, same_play

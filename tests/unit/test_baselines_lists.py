@@ -7,9 +7,13 @@ import pytest
 
 from keyhole.base.errors import InvalidInput
 from keyhole.checks.non_learners import check_only_learners_pass
-from keyhole.contracts import Feedback, Query
-from keyhole.rankers.lists import DBGD, PDGD, LinearThompson, LinUCB, RandomLists
+from keyhole.contracts.lists import Feedback, Query
+from keyhole.rankers.lists.dbgd import DBGD
+from keyhole.rankers.lists.linear_thompson import LinearThompson
+from keyhole.rankers.lists.linucb import LinUCB
 from keyhole.rankers.lists.models import model_arrays
+from keyhole.rankers.lists.pdgd import PDGD
+from keyhole.rankers.lists.plain import RandomLists
 from keyhole.rankers.lists.standardised import standardise
 from tests.unit.references import descending, gumbels, ndcg, normals, units
 from tests.unit.references_lists import N_FEATURES, RUN, SEED, place_of

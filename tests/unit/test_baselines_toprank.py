@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.rankers import TopRank
+from keyhole.rankers.fixed.toprank import TopRank
 from tests.unit.references import units
 from tests.unit.references_fixed import RUN, SEED, place_of
 from tests.unit.test_references_fixed import crowd, same_play

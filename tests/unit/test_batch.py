@@ -14,12 +14,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from keyhole.base.errors import InvalidInput, KeyholeError
-from keyhole.batch import Averaged, Ball, BatchRanker, Risk, average_weights, minimise
+from keyhole.batch.averaging import Averaged, average_weights
+from keyhole.batch.ranker import BatchRanker
+from keyhole.batch.risk import Risk
+from keyhole.batch.solvers import Ball, minimise
 from keyhole.bounds import generalisation
 from keyhole.checks import check_ranker
-from keyhole.contracts import Feedback, Query
-from keyhole.rankers.lists import Descent
-from keyhole.surrogates import SLAM, SURROGATES, SmoothDCG, surrogate
+from keyhole.contracts.lists import Feedback, Query
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.surrogates import SURROGATES, surrogate
+from keyhole.surrogates.slam import SLAM
+from keyhole.surrogates.smooth_dcg import SmoothDCG
 from keyhole.worlds.queries import Queries
 
 pytestmark = pytest.mark.interpreted

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from keyhole.batch import BatchRanker
+from keyhole.batch.ranker import BatchRanker
 from keyhole.lab.inputs import data_folder
 
 FILE = importlib.util.spec_from_file_location(

@@ -16,10 +16,13 @@ from keyhole.checks.base import a_relabelling
 from keyhole.checks.measures import check_measure
 from keyhole.checks.reveals import check_reveal
 from keyhole.checks.worlds import check_world
-from keyhole.contracts import Ranker, RankerKernel, RevealKernel, WorldKernel
+from keyhole.contracts.rankers import Ranker, RankerKernel
+from keyhole.contracts.reveals import RevealKernel
+from keyhole.contracts.worlds import WorldKernel
 from keyhole.kernels.draw import uniforms
 from keyhole.measures.dcg import DCG
-from keyhole.reveals import Full, Top
+from keyhole.reveals.full import Full
+from keyhole.reveals.top import Top
 
 pytestmark = pytest.mark.interpreted
 

@@ -8,9 +8,9 @@ import pytest
 from keyhole import FTPL, Flips
 from keyhole.base.errors import InvalidInput
 from keyhole.checks import living
-from keyhole.contracts import Feedback
-from keyhole.rankers import Descent
-from keyhole.worlds import Queries
+from keyhole.contracts.lists import Feedback
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.worlds.queries import Queries
 
 pytestmark = pytest.mark.interpreted
 

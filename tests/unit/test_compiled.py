@@ -17,7 +17,7 @@ from keyhole.kernels.compiled import _assembled, _lasting_name, assemble, functi
 from keyhole.kernels.draw import stream_of
 from keyhole.kernels.whole_program import compile_program
 from keyhole.measures import measure
-from keyhole.rankers import Hedge
+from keyhole.rankers.fixed.hedge import Hedge
 
 PACKAGE = Path(keyhole.__file__).parent
 

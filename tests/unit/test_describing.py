@@ -13,8 +13,9 @@ import keyhole
 from keyhole import MEASURES, POLICIES, RANKERS, REVEALS, SURROGATES, WORLDS, Feedback, Query
 from keyhole.base.display import Described, Description, on_one_line, short, some_of
 from keyhole.contracts.registry import all_settings
-from keyhole.data import QuerySet
-from keyhole.game import Log, Trace
+from keyhole.data.letor.queries import QuerySet
+from keyhole.game.log import Log
+from keyhole.game.trace import Trace
 
 pytestmark = pytest.mark.interpreted
 

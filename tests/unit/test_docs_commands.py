@@ -17,7 +17,8 @@ import typer.main
 from typer.testing import CliRunner
 
 from keyhole.cli.app import app
-from keyhole.data import BanditLog, write_bandit_csv
+from keyhole.data.bandit.files import write_bandit_csv
+from keyhole.data.bandit.log import BanditLog
 from keyhole.service.commands import (
     Configure,
     FeedbackRequest,

@@ -9,7 +9,7 @@ from keyhole.base.errors import InvalidInput
 from keyhole.base.files import reading_arrays, write_arrays
 from keyhole.game.log import Log
 from keyhole.lab.kinds.ad_data import load_classes
-from keyhole.policies import load_policy
+from keyhole.policies.files import load_policy
 from keyhole.rankers.lists.models import load_model
 
 

@@ -9,14 +9,15 @@ import pytest
 from keyhole import Flips, RTopK, play, replay
 from keyhole.base.errors import FeedbackTooSmall, InvalidInput
 from keyhole.base.threads import play_runs
-from keyhole.contracts import Feedback
+from keyhole.contracts.lists import Feedback
 from keyhole.game.comparators import best_fixed
 from keyhole.game.log import Log
 from keyhole.game.play import checkpoints_of
 from keyhole.measures import measure
 from keyhole.rankers.fixed.plain import Random
-from keyhole.reveals import Full, Top
-from keyhole.worlds import Recorded
+from keyhole.reveals.full import Full
+from keyhole.reveals.top import Top
+from keyhole.worlds.table import Recorded
 
 pytestmark = pytest.mark.interpreted
 

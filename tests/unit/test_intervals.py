@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from keyhole.offline import clopper_pearson, interval, intervals, lower_bounds
+from keyhole.offline.bounds import clopper_pearson, lower_bounds
 from keyhole.offline.estimators import Estimate
+from keyhole.offline.intervals import interval, intervals
 
 ROWS = np.tile([0.0, 0.0, 0.0, 4.0], 50)
 WEIGHTED = Estimate("importance-weighted", ROWS, "none", (0.0, 40.0), (0.0, 1.0))

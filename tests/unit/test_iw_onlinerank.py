@@ -12,13 +12,14 @@ from keyhole import Flips, Random, Recorded, Top, play
 from keyhole.base.errors import InvalidInput
 from keyhole.bounds import iw_onlinerank as bounds
 from keyhole.checks.non_learners import check_only_learners_pass
-from keyhole.rankers import Fixed, IWOnlineRank
 from keyhole.rankers.fixed.iw_onlinerank import (
+    IWOnlineRank,
     chance_among,
     chance_of_sight,
     chance_on_top,
     nodes_of_the_unit,
 )
+from keyhole.rankers.fixed.plain import Fixed
 
 NUMBERS = np.random.default_rng(2)
 WEIGHTS = {

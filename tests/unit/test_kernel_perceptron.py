@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput, UnknownName
-from keyhole.contracts import Feedback, Query
+from keyhole.contracts.lists import Feedback, Query
 from keyhole.measures import measure
-from keyhole.rankers.lists import (
+from keyhole.rankers.lists.kernel_perceptron import (
     KernelMaxViolationPerceptron,
     KernelSLAMPerceptron,
-    MaxViolationPerceptron,
-    RandomLists,
-    SLAMPerceptron,
 )
+from keyhole.rankers.lists.perceptron import MaxViolationPerceptron, SLAMPerceptron
+from keyhole.rankers.lists.plain import RandomLists
 from keyhole.surrogates import surrogate
 from keyhole.worlds.generated import Separable
 
@@ -218,7 +217,7 @@ def test_bad_options_are_one_sentence():
 GAME = """
 import hashlib
 import numpy as np
-from keyhole.contracts import Feedback, Query
+from keyhole.contracts.lists import Feedback, Query
 from keyhole.rankers.lists.kernel_perceptron import KernelMaxViolationPerceptron
 from keyhole.rankers.lists.kernel_perceptron import KernelSLAMPerceptron
 digest = hashlib.sha256()

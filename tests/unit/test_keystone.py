@@ -5,10 +5,10 @@ import pytest
 
 from keyhole import FTPL, Flips, RTopK, play
 from keyhole.base.errors import InvalidInput
-from keyhole.rankers import Keystone
 from keyhole.rankers.fixed.audited import new_histograms, observe
 from keyhole.rankers.fixed.exploration_value import _value, is_worth_its_price, price_of_lift
-from keyhole.worlds import Recorded
+from keyhole.rankers.fixed.keystone import Keystone
+from keyhole.worlds.table import Recorded
 
 pytestmark = pytest.mark.interpreted
 

@@ -18,7 +18,7 @@ from keyhole.bounds.keystone import (
 )
 from keyhole.bounds.regrets import largest_regret, regret_bounds
 from keyhole.lab.bound_lines import LINES
-from keyhole.rankers import Keystone
+from keyhole.rankers.fixed.keystone import Keystone
 from tests.unit.keystone_theorem import chance_in, list_chances
 
 VARIANCE, LEAD, LEAD_SQUARES = 0, 1, 2

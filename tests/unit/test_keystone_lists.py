@@ -8,9 +8,9 @@ from scipy.optimize import brentq
 
 from keyhole.base.errors import MAX_ROUND, InvalidInput
 from keyhole.kernels.draw import Draw
-from keyhole.rankers import Keystone
 from keyhole.rankers.fixed.audited import MOST_BUCKETS, Histograms, new_histograms, observe
 from keyhole.rankers.fixed.exploration_value import next_look
+from keyhole.rankers.fixed.keystone import Keystone
 from tests.unit.references import descending, units
 
 BY_ITEM = (*Histograms._fields, "waits", "estimates")

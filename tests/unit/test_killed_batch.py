@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.batch import BatchRanker
 from keyhole.batch.averaging import Averaged
 from keyhole.batch.balls import Ball
+from keyhole.batch.ranker import BatchRanker
 from keyhole.batch.risk import Risk
 from keyhole.bounds.scorers import bounds_itself, equivariant_scores, largest_row_norm
-from keyhole.contracts import Feedback, Query
-from keyhole.rankers.lists import Descent
+from keyhole.contracts.lists import Feedback, Query
+from keyhole.rankers.lists.gradient import Descent
 from tests.unit.references import descending, ndcg
 from tests.unit.references_lists import softmax
 

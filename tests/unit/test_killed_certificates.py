@@ -9,7 +9,9 @@ from fractions import Fraction
 
 import pytest
 
-from keyhole.monitoring import InvalidCertificate, check_certificate, classify, classify_matrices
+from keyhole.monitoring.board import InvalidCertificate
+from keyhole.monitoring.classification import classify, classify_matrices
+from keyhole.monitoring.verify import check_certificate
 
 FORMAT = "keyhole certificate 1"
 SEEN = [[0, 1, 2]] * 3

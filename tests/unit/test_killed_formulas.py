@@ -10,7 +10,7 @@ from bench.theory.coverage import SETTINGS, measure_coverage
 from keyhole import Hedge
 from keyhole.bounds import gradients, perceptrons
 from keyhole.bounds.guarantees import Problem, guarantees
-from keyhole.contracts import Feedback
+from keyhole.contracts.lists import Feedback
 from keyhole.data.bandit.campaign import (
     BANK_IMPRESSIONS,
     BANK_RATES,
@@ -21,12 +21,14 @@ from keyhole.data.bandit.campaign import (
 from keyhole.data.bandit.log import BanditLog
 from keyhole.game.log import Log
 from keyhole.kernels.draw import Draw, normals, uniforms
-from keyhole.offline import target_of
 from keyhole.offline.bounds import lower_bound
 from keyhole.offline.estimators import importance_weighted
 from keyhole.offline.rankings import item_position, top_set
-from keyhole.policies import Always, OnlineRankers, fit_classifiers
-from keyhole.rankers.lists import MaxViolationPerceptron
+from keyhole.offline.target import target_of
+from keyhole.policies.base import Always
+from keyhole.policies.online import OnlineRankers
+from keyhole.policies.training import fit_classifiers
+from keyhole.rankers.lists.perceptron import MaxViolationPerceptron
 from tests.unit.references import dcg
 
 # --------------------------------------------------------------------------- rankers

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keyhole import FTPL, Forecaster, Hedge, RTopK
-from keyhole.contracts import Feedback
+from keyhole.contracts.lists import Feedback
 
 pytestmark = pytest.mark.interpreted
 

@@ -17,18 +17,20 @@ from keyhole.base.errors import (
 )
 from keyhole.game.play import checkpoints_of
 from keyhole.offline.bounds import check_confidence
-from keyhole.policies import (
-    Always,
-    EpsilonGreedy,
-    LinearScorer,
-    OnlineRankers,
-    Softmax,
-    Uniform,
-    fit_pairs,
-)
-from keyhole.rankers.lists import ContextualRTopK, Descent, SLAMPerceptron
-from keyhole.reveals import Top
-from keyhole.worlds import Choices, Flips, Gaussian, Graded, Hopeless, Separable, Switching
+from keyhole.policies.base import Always, EpsilonGreedy, Softmax, Uniform
+from keyhole.policies.linear import LinearScorer
+from keyhole.policies.online import OnlineRankers
+from keyhole.policies.pairs import fit_pairs
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.perceptron import SLAMPerceptron
+from keyhole.rankers.lists.top_k import ContextualRTopK
+from keyhole.reveals.top import Top
+from keyhole.worlds.choices import Choices
+from keyhole.worlds.flips import Flips
+from keyhole.worlds.gaussian import Gaussian
+from keyhole.worlds.generated import Graded, Separable
+from keyhole.worlds.outcomes import Hopeless
+from keyhole.worlds.switching import Switching
 
 TINY = 1e-9
 SCORER = LinearScorer([[1.0], [2.0]], [0.0, 0.0])

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.game import play
-from keyhole.game.play import checkpoints_of
+from keyhole.game.play import checkpoints_of, play
 from keyhole.measures import measure
-from keyhole.rankers.lists import ContextualRTopK
-from keyhole.reveals import Top
+from keyhole.rankers.lists.top_k import ContextualRTopK
+from keyhole.reveals.top import Top
 from keyhole.worlds.queries import Queries
 
 pytestmark = pytest.mark.interpreted

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.data import iterate_letor, read_letor
 from keyhole.data.letor import parse as letor_parse
+from keyhole.data.letor.reader import iterate_letor, read_letor
 
 FLOAT32 = r"a value must be 0 or fit float32 with all its digits \(1.2e-38 to 3.4e38\)"
 GOOD = "1 qid:1 1:1 2:2\n0 qid:1 1:3 # fine\n"

@@ -9,7 +9,7 @@ import pytest
 import keyhole
 from keyhole import FTPL, Feedback, Fixed, Flips, Hedge, Impression, Log, RTopK, play, replay
 from keyhole.base.errors import FeedbackTooSmall, InvalidInput, UnknownName
-from keyhole.contracts import Query
+from keyhole.contracts.lists import Query
 
 pytestmark = pytest.mark.interpreted
 

@@ -12,7 +12,8 @@ import pytest
 
 from keyhole import FTPL, Flips
 from keyhole.checks.attacks import check_calls_hold_the_lock
-from keyhole.contracts import Ranker, RankerKernel, rankers, states
+from keyhole.contracts import rankers, states
+from keyhole.contracts.rankers import Ranker, RankerKernel
 from keyhole.game.batched import learn_many, rank_many
 
 pytestmark = pytest.mark.interpreted

@@ -7,7 +7,7 @@ import pytest
 
 from keyhole.base.errors import FeedbackTooSmall, InvalidInput
 from keyhole.base.files import write_arrays
-from keyhole.contracts import Feedback, Impression, Query
+from keyhole.contracts.lists import Feedback, Impression, Query
 from keyhole.game.batched import learn_many, rank_many
 from keyhole.game.log import Log, replay
 from keyhole.rankers import ranker

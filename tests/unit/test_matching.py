@@ -4,18 +4,16 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.data import BanditLog
-from keyhole.offline import evaluate, target_of, training_overlap
+from keyhole.data.bandit.log import BanditLog
+from keyhole.offline.evaluation import evaluate
 from keyhole.offline.matching import view_of
-from keyhole.policies import (
-    Greedy,
-    LinearScorer,
-    Softmax,
-    fit_classifiers,
-    load_policy,
-    save_policy,
-)
+from keyhole.offline.overlap import training_overlap
+from keyhole.offline.target import target_of
 from keyhole.policies import policy as named_policy
+from keyhole.policies.base import Greedy, Softmax
+from keyhole.policies.files import load_policy, save_policy
+from keyhole.policies.linear import LinearScorer
+from keyhole.policies.training import fit_classifiers
 
 NAMES = ["age", "os=linux", "os=mac", "os=win"]
 

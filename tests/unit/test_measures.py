@@ -12,7 +12,7 @@ import pytest
 
 from keyhole import LinearMeasure, measure
 from keyhole.base.errors import InvalidInput, UnknownName
-from keyhole.contracts import Measure, measure_work
+from keyhole.contracts.measures import Measure, measure_work
 from keyhole.measures import MEASURES
 
 pytestmark = pytest.mark.interpreted

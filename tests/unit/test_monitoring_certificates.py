@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.monitoring import InvalidCertificate, check_certificate, classify, classify_matrices
+from keyhole.monitoring.board import InvalidCertificate
+from keyhole.monitoring.classification import classify, classify_matrices
+from keyhole.monitoring.verify import check_certificate
 from tests.unit.test_monitoring_classes import OWN
 
 TABLE = [

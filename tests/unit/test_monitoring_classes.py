@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput, LibraryMissing
-from keyhole.measures import LinearMeasure, measure
-from keyhole.monitoring import RATES, Game, classify, classify_matrices, rule_for, solve_game
-from keyhole.monitoring.games import _shipped_losses
+from keyhole.measures import measure
+from keyhole.measures.linear import LinearMeasure
+from keyhole.monitoring.classification import RATES, classify, classify_matrices
+from keyhole.monitoring.games import Game, _shipped_losses
 from keyhole.monitoring.hopeless import best_witness, forced_regret, invisible
-from keyhole.monitoring.observability import cells_of, explain, generators, interactions
+from keyhole.monitoring.observability import cells_of, explain, generators, interactions, solve_game
+from keyhole.monitoring.rules import rule_for
 from keyhole.rankers import RANKERS
 
 GAMES = [(2, 2), (3, 2), (4, 2), (2, 3), (3, 3)]

@@ -9,14 +9,17 @@ import pytest
 
 from keyhole import LinearMeasure
 from keyhole.base.errors import InvalidInput, UnknownName
-from keyhole.contracts import Measure
-from keyhole.measures import DCG, MEASURES, NDCG, SumLoss, measure
+from keyhole.contracts.measures import Measure
+from keyhole.measures import MEASURES, measure
+from keyhole.measures.dcg import DCG
 from keyhole.measures.exact import discount, number, value_of
-from keyhole.monitoring import Cells, Game, classify
-from keyhole.monitoring.cells import _round
+from keyhole.measures.ndcg import NDCG
+from keyhole.measures.sum_loss import SumLoss
+from keyhole.monitoring.cells import Cells, _round
+from keyhole.monitoring.classification import classify
 from keyhole.monitoring.elimination import Span
 from keyhole.monitoring.exact import definition_of, read_number
-from keyhole.monitoring.games import losses_of
+from keyhole.monitoring.games import Game, losses_of
 
 # The papers list rankings by the rank of each item: row 4, 231, puts item 3 first.
 RANKS = ("123", "132", "213", "231", "312", "321")

@@ -8,8 +8,14 @@ import pytest
 from keyhole import Random, Recorded, Top, play
 from keyhole.base.errors import InvalidInput
 from keyhole.checks.non_learners import check_only_learners_pass
-from keyhole.rankers import Fixed, NeighbourhoodWatch, SemiBandit
-from keyhole.rankers.fixed.neighbourhood import fill_moves, neighbours_of, settle
+from keyhole.rankers.fixed.neighbourhood import (
+    NeighbourhoodWatch,
+    fill_moves,
+    neighbours_of,
+    settle,
+)
+from keyhole.rankers.fixed.plain import Fixed
+from keyhole.rankers.fixed.semibandit import SemiBandit
 
 pytestmark = pytest.mark.interpreted
 

@@ -6,7 +6,7 @@ import pytest
 from keyhole import RTopK
 from keyhole.base.errors import UnknownName
 from keyhole.checks.non_learners import KINDS, NonLearner, check_only_learners_pass, non_learners
-from keyhole.contracts import Feedback
+from keyhole.contracts.lists import Feedback
 
 pytestmark = pytest.mark.interpreted
 

@@ -7,28 +7,26 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput, UnknownName
-from keyhole.data import BanditLog, read_bandit
+from keyhole.data.bandit.formats import read_bandit
+from keyhole.data.bandit.log import BanditLog
 from keyhole.lab.inputs import data_folder
-from keyhole.offline import (
-    BOUNDS,
+from keyhole.offline.bounds import BOUNDS, binomial_trials, lower_bounds
+from keyhole.offline.diagnostics import diagnose
+from keyhole.offline.estimators import (
     ESTIMATORS,
-    best_fixed_action,
-    binomial_trials,
+    Bias,
+    Estimate,
     clipped,
-    diagnose,
     direct,
     doubly_robust,
     estimate_all,
-    evaluate,
     importance_weighted,
-    logged_target,
-    lower_bounds,
-    predict_rewards,
     self_normalised,
-    target_of,
 )
-from keyhole.offline.estimators import Bias, Estimate
-from keyhole.policies import Always, Uniform
+from keyhole.offline.evaluation import best_fixed_action, evaluate
+from keyhole.offline.rewards import predict_rewards
+from keyhole.offline.target import logged_target, target_of
+from keyhole.policies.base import Always, Uniform
 
 # Two contexts, three actions, rewards that differ in each.
 CHANCES = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])

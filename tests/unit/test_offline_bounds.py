@@ -9,7 +9,13 @@ from scipy import stats
 
 from keyhole.base.errors import InvalidInput
 from keyhole.base.limits import VARIABLE
-from keyhole.offline import betting, bootstrap, clopper_pearson, empirical_bernstein, student_t
+from keyhole.offline.bounds import (
+    betting,
+    bootstrap,
+    clopper_pearson,
+    empirical_bernstein,
+    student_t,
+)
 
 
 def test_bounds_against_their_formulas():

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.contracts import Feedback, Query
+from keyhole.contracts.lists import Feedback, Query
 from keyhole.game.log import Log
 from keyhole.measures import measure
-from keyhole.offline import item_position, top_set
-from keyhole.rankers.lists import ContextualRTopK
-from keyhole.surrogates import set_propensity
+from keyhole.offline.rankings import item_position, top_set
+from keyhole.rankers.lists.top_k import ContextualRTopK
+from keyhole.surrogates.propensities import set_propensity
 
 M, K, GAMMA = 4, 2, 0.4
 GREEDY = np.array([2, 0, 3, 1])

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.data import BanditLog, from_open_bandit_pipeline, to_open_bandit_pipeline
+from keyhole.data.bandit.formats import from_open_bandit_pipeline, to_open_bandit_pipeline
+from keyhole.data.bandit.log import BanditLog
 from keyhole.ecosystem.open_bandit import in_own_position
 
 LOG = BanditLog.of([[0.5], [0.1]], [1, 0], [0, 1], [0.5, 0.25], n_actions=4, positions=[0, 2])

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.data import BanditLog
 from keyhole.data.bandit import row_digests as digests_of_rows
+from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.row_digests import Overlap, RowRecorder, SeenRows, row_digests
-from keyhole.offline import Diagnostics, diagnose, evaluate, target_of, training_overlap
-from keyhole.offline.overlap import training_remarks
+from keyhole.offline.diagnostics import Diagnostics, diagnose
+from keyhole.offline.evaluation import evaluate
+from keyhole.offline.overlap import training_overlap, training_remarks
+from keyhole.offline.target import target_of
 
 FINE = Diagnostics(
     n_rows=1000,

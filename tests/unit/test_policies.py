@@ -5,19 +5,11 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from keyhole.base.errors import InvalidInput
-from keyhole.policies import (
-    Always,
-    EpsilonGreedy,
-    ForestScorer,
-    Greedy,
-    LinearScorer,
-    Policy,
-    Softmax,
-    fit_forests,
-    load_policy,
-    save_policy,
-)
-from keyhole.policies.forest import join_forests
+from keyhole.policies.base import Always, EpsilonGreedy, Greedy, Policy, Softmax
+from keyhole.policies.files import load_policy, save_policy
+from keyhole.policies.forest import ForestScorer, join_forests
+from keyhole.policies.linear import LinearScorer
+from keyhole.policies.training import fit_forests
 
 NUMBERS = np.random.default_rng(0)
 LINEAR = LinearScorer(NUMBERS.normal(size=(4, 3)), [0.1, -np.inf, 0.0, 0.3])

@@ -3,7 +3,9 @@
 LOGS = """
 import hashlib
 import numpy as np
-from keyhole.policies import OnlineRankers, fit_forests, fit_pairs
+from keyhole.policies.online import OnlineRankers
+from keyhole.policies.pairs import fit_pairs
+from keyhole.policies.training import fit_forests
 digest, rng = hashlib.sha256(), np.random.default_rng(0)
 for n_features in (1, 3, 8, 13):
     positives, negatives = rng.normal(size=(5, n_features)) + 0.5, rng.normal(size=(9, n_features))

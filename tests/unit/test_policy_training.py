@@ -10,10 +10,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
 from keyhole.base.errors import InvalidInput, LibraryMissing, UnknownName
-from keyhole.policies import Greedy, OnlineRankers, fit_classifiers, fit_forests, fit_rankers
 from keyhole.policies.aligning import calibration, f1_threshold
+from keyhole.policies.base import Greedy
 from keyhole.policies.logistic import fit_logistic
+from keyhole.policies.online import OnlineRankers
 from keyhole.policies.pairs import fit_pairs
+from keyhole.policies.training import fit_classifiers, fit_forests, fit_rankers
 
 FITS: dict[str, Any] = {
     "ranker": lambda *log, **options: fit_rankers(*log, n_steps=2000, **options),

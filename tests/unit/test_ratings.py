@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput, UnknownName
-from keyhole.data import read_ratings
+from keyhole.data.ratings import read_ratings
 
 
 @pytest.fixture

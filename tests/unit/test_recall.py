@@ -7,11 +7,12 @@ import pytest
 
 from keyhole.base.errors import InvalidInput
 from keyhole.checks.non_learners import check_only_learners_pass
-from keyhole.contracts import Query
-from keyhole.game import play
+from keyhole.contracts.lists import Query
+from keyhole.game.play import play
 from keyhole.measures import measure
-from keyhole.rankers.lists import RandomLists, Recall
 from keyhole.rankers.lists.models import model_arrays
+from keyhole.rankers.lists.plain import RandomLists
+from keyhole.rankers.lists.recall import Recall
 from keyhole.rankers.lists.recall_memory import (
     LAST,
     LISTED,

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.game import play
+from keyhole.game.play import play
 from keyhole.kernels.draw import Draw
-from keyhole.rankers.lists import Recall
+from keyhole.rankers.lists.recall import Recall
 from keyhole.rankers.lists.recall_features import (
     COMPONENT,
     CONSTANT,

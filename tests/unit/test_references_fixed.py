@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from keyhole import FTPL, Fixed, Forecaster, Hedge, OnlineRank, Random, RTopK
-from keyhole.contracts import Feedback
+from keyhole.contracts.lists import Feedback
 from tests.unit.references import (
     all_lists,
     auc_loss,

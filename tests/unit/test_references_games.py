@@ -11,7 +11,7 @@ from keyhole.game.comparators import comparator_for, new_sums
 from keyhole.game.play import checkpoints_of
 from keyhole.game.trace import Trace, log_log_slope
 from keyhole.measures import measure
-from keyhole.reveals import Full
+from keyhole.reveals.full import Full
 from tests.unit.references import all_lists, average_precision, dcg, orders, sum_loss
 
 pytestmark = pytest.mark.interpreted

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keyhole import Keystone
-from keyhole.contracts import Feedback
+from keyhole.contracts.lists import Feedback
 from keyhole.rankers.fixed.exploration_value import _value
 from tests.unit.references import discount
 from tests.unit.references_fixed import RUN, SEED, exponential, linear

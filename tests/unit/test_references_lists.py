@@ -10,23 +10,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.contracts import Feedback, Query
-from keyhole.game import play
-from keyhole.game.play import checkpoints_of
+from keyhole.contracts.lists import Feedback, Query
+from keyhole.game.play import checkpoints_of, play
 from keyhole.rankers import RANKERS
-from keyhole.rankers.lists import (
-    ClassificationPerceptron,
-    ContextualRanker,
-    ContextualRTopK,
-    Descent,
+from keyhole.rankers.lists.base import ContextualRanker
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.kernel_perceptron import (
     KernelMaxViolationPerceptron,
     KernelSLAMPerceptron,
+)
+from keyhole.rankers.lists.perceptron import (
+    ClassificationPerceptron,
     MaxViolationPerceptron,
-    RandomLists,
     SLAMPerceptron,
 )
-from keyhole.reveals import Top
-from keyhole.worlds import Queries
+from keyhole.rankers.lists.plain import RandomLists
+from keyhole.rankers.lists.top_k import ContextualRTopK
+from keyhole.reveals.top import Top
+from keyhole.worlds.queries import Queries
 from tests.unit.references import average_precision, descending, ndcg, units
 from tests.unit.references_lists import (
     N_FEATURES,

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.contracts import measure_work
-from keyhole.measures import MEASURES, LinearMeasure, measure
+from keyhole.contracts.measures import measure_work
+from keyhole.measures import MEASURES, measure
+from keyhole.measures.linear import LinearMeasure
 from tests.unit.references import all_lists, auc_loss, dcg, ndcg, orders, sum_loss
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from keyhole.data.bandit.log import BanditLog
-from keyhole.offline import evaluate, target_of
 from keyhole.offline.bounds import lower_bounds
 from keyhole.offline.diagnostics import diagnose
 from keyhole.offline.estimators import (
@@ -19,10 +18,10 @@ from keyhole.offline.estimators import (
     importance_weighted,
     self_normalised,
 )
-from keyhole.offline.evaluation import best_fixed_action
+from keyhole.offline.evaluation import best_fixed_action, evaluate
 from keyhole.offline.rewards import predict_rewards
-from keyhole.offline.target import logged_target
-from keyhole.policies import Always
+from keyhole.offline.target import logged_target, target_of
+from keyhole.policies.base import Always
 
 NUMBERS = np.random.default_rng(3)
 LOG = BanditLog.of(

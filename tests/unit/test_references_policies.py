@@ -5,20 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.policies import (
-    Always,
-    EpsilonGreedy,
-    Greedy,
-    LinearScorer,
-    OnlineRankers,
-    Softmax,
-    Uniform,
-    fit_classifiers,
-    fit_pairs,
-    fit_rankers,
-)
 from keyhole.policies.aligning import calibration, f1_threshold
+from keyhole.policies.base import Always, EpsilonGreedy, Greedy, Softmax, Uniform
+from keyhole.policies.linear import LinearScorer
 from keyhole.policies.logistic import fit_logistic
+from keyhole.policies.online import OnlineRankers
+from keyhole.policies.pairs import fit_pairs
+from keyhole.policies.training import fit_classifiers, fit_rankers
 from tests.unit.references import sigmoid
 from tests.unit.test_draw import reference_start, reference_unit, reference_word
 

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from keyhole.bounds import iw_onlinerank, precision
-from keyhole.rankers import IWOnlineRank, NeighbourhoodWatch, SemiBandit
+from keyhole.rankers.fixed.iw_onlinerank import IWOnlineRank
+from keyhole.rankers.fixed.neighbourhood import NeighbourhoodWatch
+from keyhole.rankers.fixed.semibandit import SemiBandit
 from tests.unit.references import descending, gumbels, units
 from tests.unit.references_fixed import RUN, SEED, place_of
 from tests.unit.test_iw_onlinerank import seen_exactly

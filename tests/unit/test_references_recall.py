@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from keyhole.contracts import Feedback, Query
-from keyhole.rankers.lists import Recall
+from keyhole.contracts.lists import Feedback, Query
+from keyhole.rankers.lists.recall import Recall
 from tests.unit.references_recall import Recall as Reference
 
 N_FEATURES, LONGEST, SEED, RUN = 5, 7, 11, 2

@@ -11,20 +11,17 @@ import numpy as np
 import pytest
 
 from keyhole.kernels.draw import Draw, shuffled
-from keyhole.reveals import Choice, Full, Top
-from keyhole.worlds import (
-    Choices,
-    Flips,
-    Gaussian,
-    Graded,
-    Hopeless,
-    Outcomes,
-    Queries,
-    Ratings,
-    Recorded,
-    Separable,
-    Switching,
-)
+from keyhole.reveals.choice import Choice
+from keyhole.reveals.full import Full
+from keyhole.reveals.top import Top
+from keyhole.worlds.choices import Choices
+from keyhole.worlds.flips import Flips
+from keyhole.worlds.gaussian import Gaussian
+from keyhole.worlds.generated import Graded, Separable
+from keyhole.worlds.outcomes import Hopeless, Outcomes
+from keyhole.worlds.queries import Queries
+from keyhole.worlds.switching import Switching
+from keyhole.worlds.table import Ratings, Recorded
 from tests.unit.references import REVEAL, WORLD, gumbels, normals, units
 from tests.unit.test_draw import reference_start, reference_unit, reference_word
 

@@ -8,8 +8,9 @@ import pytest
 
 from keyhole.base.errors import InvalidInput
 from keyhole.game.log import Log
-from keyhole.offline import evaluate_lists, item_position, seen_items, top_set
-from keyhole.offline.lists import revealed
+from keyhole.offline.item_estimator import seen_items
+from keyhole.offline.lists import evaluate_lists, revealed
+from keyhole.offline.rankings import item_position, top_set
 from tests.unit import references_gate
 from tests.unit.references import dcg
 from tests.unit.test_report_of_the_gate import assert_same, without_words

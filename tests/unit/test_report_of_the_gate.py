@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.data import BanditLog
+from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.row_digests import SeenRows
-from keyhole.offline import best_fixed_action, bootstrap, evaluate, predict_rewards
-from keyhole.policies import Always
+from keyhole.offline.bounds import bootstrap
+from keyhole.offline.evaluation import best_fixed_action, evaluate
+from keyhole.offline.rewards import predict_rewards
+from keyhole.policies.base import Always
 from tests.unit import references_gate
 
 NUMBERS = np.random.default_rng(8)

@@ -4,25 +4,20 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.data import BanditLog, read_bandit, write_bandit_csv, write_bandit_parquet
 from keyhole.data.bandit import row_digests as digests_of_rows
 from keyhole.data.bandit.campaign import Campaign
+from keyhole.data.bandit.files import write_bandit_csv, write_bandit_parquet
+from keyhole.data.bandit.formats import read_bandit
+from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.row_digests import Overlap, RowRecorder, SeenRows, row_digests
-from keyhole.offline import evaluate, training_overlap
-from keyhole.policies import (
-    Always,
-    EpsilonGreedy,
-    Greedy,
-    LinearScorer,
-    OnlineRankers,
-    Softmax,
-    fit_classifiers,
-    fit_forests,
-    fit_rankers,
-    load_policy,
-    save_policy,
-    train_policy,
-)
+from keyhole.offline.evaluation import evaluate
+from keyhole.offline.overlap import training_overlap
+from keyhole.policies.base import Always, EpsilonGreedy, Greedy, Softmax
+from keyhole.policies.choosing import train_policy
+from keyhole.policies.files import load_policy, save_policy
+from keyhole.policies.linear import LinearScorer
+from keyhole.policies.online import OnlineRankers
+from keyhole.policies.training import fit_classifiers, fit_forests, fit_rankers
 
 LOG = Campaign([0.2, 0.3, 0.1], n_features=4, n_informative=2, seed=1).log(3000, seed=2)
 

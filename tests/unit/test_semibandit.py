@@ -9,8 +9,9 @@ from keyhole import Random, Recorded, Top, play
 from keyhole.base.errors import InvalidInput
 from keyhole.bounds import precision
 from keyhole.checks.non_learners import check_only_learners_pass
-from keyhole.rankers import Fixed, NeighbourhoodWatch, SemiBandit
-from keyhole.rankers.fixed.semibandit import choose_chances, rate_at
+from keyhole.rankers.fixed.neighbourhood import NeighbourhoodWatch
+from keyhole.rankers.fixed.plain import Fixed
+from keyhole.rankers.fixed.semibandit import SemiBandit, choose_chances, rate_at
 
 NUMBERS = np.random.default_rng(0)
 

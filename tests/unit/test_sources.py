@@ -13,7 +13,7 @@ from keyhole.bounds.guarantees import Problem, guarantees
 from keyhole.cli.app import app
 from keyhole.lab.study import find_study, list_studies, papers_folder
 from keyhole.measures import MEASURES
-from keyhole.monitoring import classify
+from keyhole.monitoring.classification import classify
 
 ROOT = Path(__file__).parents[2]
 LEGEND = ROOT / "docs" / "sources.md"

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.data import BanditLog
 from keyhole.data.bandit.campaign import Campaign
-from keyhole.policies import choosing, train_policy
-from keyhole.policies.choosing import deal_folds, n_fits
+from keyhole.data.bandit.log import BanditLog
+from keyhole.policies import choosing
+from keyhole.policies.choosing import deal_folds, n_fits, train_policy
 from tests.unit.references import units
 
 N = 23

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.data import BanditLog, read_bandit, write_bandit_csv, write_bandit_parquet
+from keyhole.data.bandit.files import write_bandit_csv, write_bandit_parquet
+from keyhole.data.bandit.formats import read_bandit
+from keyhole.data.bandit.log import BanditLog
 
 
 def some_log(n_rows=40, **changes):

@@ -10,11 +10,13 @@ import pytest
 from keyhole.base.errors import InvalidInput
 from keyhole.checks.base import same
 from keyhole.checks.rankers import play_by_hand
-from keyhole.data import iterate_letor, letor_columns, read_letor
-from keyhole.game import play, replay
+from keyhole.data.letor.reader import iterate_letor, letor_columns, read_letor
+from keyhole.game.log import replay
+from keyhole.game.play import play
 from keyhole.game.stream import LetorStream
-from keyhole.rankers.lists import ContextualRTopK, Descent
-from keyhole.reveals import Top
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.rankers.lists.top_k import ContextualRTopK
+from keyhole.reveals.top import Top
 from keyhole.worlds.queries import Queries
 
 BLOCK = 4_000

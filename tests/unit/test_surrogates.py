@@ -10,15 +10,11 @@ import pytest
 
 from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.measures import measure
-from keyhole.surrogates import (
-    SLAM,
-    SURROGATES,
-    MaxViolation,
-    SmoothDCG,
-    annealed_eps,
-    surrogate,
-    surrogate_work,
-)
+from keyhole.surrogates import SURROGATES, surrogate
+from keyhole.surrogates.base import surrogate_work
+from keyhole.surrogates.max_violation import MaxViolation
+from keyhole.surrogates.slam import SLAM
+from keyhole.surrogates.smooth_dcg import SmoothDCG, annealed_eps
 
 OPTIONS: dict[str, Any] = {
     "logistic": {"max_grade": 3},

@@ -5,17 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from keyhole.surrogates import (
-    SLAM,
-    Hinge,
-    ListNet,
-    MaxViolation,
-    Ordinal,
-    RankSVM,
-    SmoothDCG,
-    Squared,
-    surrogate,
-)
+from keyhole.surrogates import surrogate
+from keyhole.surrogates.hinge import Hinge
+from keyhole.surrogates.listnet import ListNet
+from keyhole.surrogates.max_violation import MaxViolation
+from keyhole.surrogates.ordinal import Ordinal
+from keyhole.surrogates.ranksvm import RankSVM
+from keyhole.surrogates.slam import SLAM
+from keyhole.surrogates.smooth_dcg import SmoothDCG
+from keyhole.surrogates.squared import Squared
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 LISTS = """
 import hashlib
 import numpy as np
-from keyhole.surrogates import (
-    SURROGATES, inclusion_kernel, surrogate, surrogate_work, top_one, top_two
-)
+from keyhole.surrogates import SURROGATES, surrogate
+from keyhole.surrogates.base import surrogate_work
+from keyhole.surrogates.estimators import top_one, top_two
+from keyhole.surrogates.inclusion import inclusion_kernel
 digest, rng = hashlib.sha256(), np.random.default_rng(0)
 for name in SURROGATES:
     loss = surrogate(name, **({"max_grade": 3} if name in ("logistic", "ordinal") else {}))

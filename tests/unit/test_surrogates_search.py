@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from bench.theory.constants import attained
-from keyhole.surrogates import SURROGATES, ListNet, RankSVM, SmoothDCG, surrogate
+from keyhole.surrogates import SURROGATES, surrogate
+from keyhole.surrogates.listnet import ListNet
+from keyhole.surrogates.ranksvm import RankSVM
+from keyhole.surrogates.smooth_dcg import SmoothDCG
 
 OPTIONS = {
     "logistic": {"max_grade": 3},

@@ -12,7 +12,7 @@ from bench.theory.sabotage import Sabotaged, SabotagedParams, _believe_the_oppos
 from bench.theory.search import changed, random_crowd, regret_per_round, worst_crowd
 from keyhole import play
 from keyhole.base.errors import InvalidInput
-from keyhole.rankers import Keystone
+from keyhole.rankers.fixed.keystone import Keystone
 from keyhole.rankers.fixed.safe import LEAD
 from tests.unit.references import WORLD, units
 

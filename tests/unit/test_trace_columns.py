@@ -18,8 +18,8 @@ from keyhole.game.log import Log
 from keyhole.game.run_end import RunEnd
 from keyhole.game.trace import interval_over_runs, log_log_slope
 from keyhole.measures import measure
-from keyhole.reveals import Top
 from keyhole.reveals.noisy import Noisy
+from keyhole.reveals.top import Top
 
 pytestmark = pytest.mark.interpreted
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput, KeyholeError
-from keyhole.data import BanditLog, read_vowpal_wabbit, write_vowpal_wabbit
+from keyhole.data.bandit.log import BanditLog
+from keyhole.data.bandit.vowpal_wabbit import read_vowpal_wabbit, write_vowpal_wabbit
 from keyhole.ecosystem.vowpal_wabbit import read_lists, write_lists
 
 LOG = BanditLog.of(

@@ -7,10 +7,12 @@ import pytest
 
 from keyhole.base.errors import InvalidInput
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of
-from keyhole.reveals import Top
 from keyhole.reveals.noisy import Noisy
-from keyhole.worlds import Alternating, Independent, Queries, Rising, Shuffled, Takeover, Walking
-from keyhole.worlds.walking import _walk
+from keyhole.reveals.top import Top
+from keyhole.worlds.phases import Alternating, Independent, Rising, Takeover
+from keyhole.worlds.queries import Queries
+from keyhole.worlds.table import Shuffled
+from keyhole.worlds.walking import Walking, _walk
 
 N_DRAWS = 2000
 # Hoeffding: a mean of 2,000 numbers in [0, 1] is off by this with a probability of 1e-9.

@@ -5,9 +5,10 @@ import pytest
 
 from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.base.files import write_arrays
-from keyhole.data import people_in_order, read_ratings
+from keyhole.data.people import people_in_order
+from keyhole.data.ratings import read_ratings
 from keyhole.lab.kinds.games import GameSpec, build_world
-from keyhole.worlds import Ratings, Recorded, Shuffled
+from keyhole.worlds.table import Ratings, Recorded, Shuffled
 
 
 @pytest.fixture

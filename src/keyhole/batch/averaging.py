@@ -6,11 +6,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from keyhole.base.errors import FloatArray, InvalidInput
-from keyhole.contracts import RankerKernel, World
+from keyhole.contracts.rankers import RankerKernel
+from keyhole.contracts.worlds import World
 from keyhole.game.play import play
 from keyhole.kernels.compiled import assemble
-from keyhole.rankers import RANKERS, ContextualRanker
-from keyhole.rankers.lists.base import LinearState
+from keyhole.rankers import RANKERS
+from keyhole.rankers.lists.base import ContextualRanker, LinearState
 
 
 class AveragedState(NamedTuple):
@@ -54,8 +55,8 @@ class Averaged(ContextualRanker):
 
     Examples
     --------
-    >>> from keyhole.contracts import Feedback, Query
-    >>> from keyhole.rankers.lists import Descent
+    >>> from keyhole import Feedback, Query
+    >>> from keyhole.rankers.lists.gradient import Descent
     >>> steps = {"step": "fixed", "rate": 0.25, "centred": False}
     >>> ranker = Averaged(Descent(1, 2, surrogate="squared", **steps))
     >>> for _ in range(2):

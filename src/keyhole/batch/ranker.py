@@ -24,9 +24,10 @@ from keyhole.batch.tables import (
 from keyhole.bounds import generalisation
 from keyhole.bounds.scorers import largest_row_norm
 from keyhole.measures import measure as named_measure
-from keyhole.rankers.lists import Descent
-from keyhole.surrogates import SmoothDCG, Surrogate
+from keyhole.rankers.lists.gradient import Descent
 from keyhole.surrogates import surrogate as named_surrogate
+from keyhole.surrogates.base import Surrogate
+from keyhole.surrogates.smooth_dcg import SmoothDCG
 from keyhole.worlds.queries import Queries
 
 _THEORY = "theory"

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 from keyhole.base.errors import FloatArray, InvalidInput
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.vectors import chain, linear_scores
-from keyhole.surrogates import Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
-from keyhole.surrogates.base import SurrogateWork, surrogate_work
+from keyhole.surrogates.base import Surrogate, SurrogateWork, surrogate_work
 from keyhole.worlds.queries import Queries
 
 

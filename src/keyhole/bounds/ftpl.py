@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keyhole.base.errors import InvalidInput, check_integer, check_number
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.measures import measure as named_measure
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray
 from keyhole.bounds import ftpl
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.kernels.compiled import kernel
 from keyhole.measures import measure as named_measure
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray, check_integer, check_number
 from keyhole.bounds import ftpl
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.measures import measure as named_measure
 
 _LEAST_FIRST = 1e-9

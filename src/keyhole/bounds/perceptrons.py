@@ -11,7 +11,7 @@ sum of losses <= (F + |w|^2 / (2 eta)) / (1 - eta C / 2).
 import math
 
 from keyhole.base.errors import InvalidInput, check_integer, check_number
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.measures import measure as named_measure
 
 

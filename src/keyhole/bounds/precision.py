@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from keyhole.base.errors import FloatArray, InvalidInput
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 
 
 def n_counted(measure: Measure, n_items: int, name: str) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from keyhole.base.errors import check_integer
 from keyhole.bounds import blocks, ftpl, keystone
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,9 @@ import numpy as np
 
 from keyhole.base.errors import KeyholeError
 from keyhole.checks.base import is_ranking, name_of, require, same
-from keyhole.contracts import Feedback, Impression, Query, Ranker, World
+from keyhole.contracts.lists import Feedback, Impression, Query
+from keyhole.contracts.rankers import Ranker
+from keyhole.contracts.worlds import World
 from keyhole.reveals import least_reveal
 
 _THREADS = 8

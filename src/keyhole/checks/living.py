@@ -12,8 +12,11 @@ from keyhole.base.errors import InvalidInput, NotObservable
 from keyhole.base.files import reading_arrays
 from keyhole.checks.base import name_of, require, same
 from keyhole.checks.rankers import one_round, play_by_hand
-from keyhole.contracts import Feedback, Impression, Ranker, World
-from keyhole.rankers import FixedListRanker, load, ranker
+from keyhole.contracts.lists import Feedback, Impression
+from keyhole.contracts.rankers import Ranker
+from keyhole.contracts.worlds import World
+from keyhole.rankers import load, ranker
+from keyhole.rankers.fixed.base import FixedListRanker
 from keyhole.reveals import least_reveal
 
 

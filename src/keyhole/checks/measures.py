@@ -4,7 +4,7 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray, IntArray
 from keyhole.checks.base import SEED, a_relabelling, require
-from keyhole.contracts import Measure, measure_work
+from keyhole.contracts.measures import Measure, measure_work
 
 
 def check_measure(measure: Measure, n_items: int = 6, n_lists: int = 200) -> None:

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from keyhole.base.errors import FloatArray, check_choice, check_number
-from keyhole.contracts import Query, Ranker, RankerKernel
+from keyhole.contracts.lists import Query
+from keyhole.contracts.rankers import Ranker, RankerKernel
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import scalar
 

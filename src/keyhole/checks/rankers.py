@@ -7,11 +7,15 @@ import numpy as np
 
 from keyhole.base.errors import FeedbackTooSmall, IntArray, InvalidInput
 from keyhole.checks.base import SEED, a_relabelling, is_ranking, name_of, require, same
-from keyhole.contracts import Feedback, Impression, Ranker, Reveal, Seen, World
+from keyhole.contracts.lists import Feedback, Impression
+from keyhole.contracts.rankers import Ranker, Seen
+from keyhole.contracts.reveals import Reveal
+from keyhole.contracts.worlds import World
 from keyhole.game.log import Log, replay
 from keyhole.game.play import play
 from keyhole.kernels.draw import RelabelledDraw
-from keyhole.reveals import Top, least_reveal
+from keyhole.reveals import least_reveal
+from keyhole.reveals.top import Top
 
 _WARM_UP = 30
 

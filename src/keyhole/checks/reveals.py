@@ -3,7 +3,7 @@
 import numpy as np
 
 from keyhole.checks.base import SEED, a_relabelling, require
-from keyhole.contracts import Reveal
+from keyhole.contracts.reveals import Reveal
 from keyhole.kernels.draw import REVEAL_STREAM, RelabelledDraw, stream_of
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from keyhole.checks.base import SEED, a_relabelling, name_of, require
-from keyhole.contracts import World
+from keyhole.contracts.worlds import World
 from keyhole.kernels.draw import WORLD_STREAM, Draw, RelabelledDraw, stream_of
 
 

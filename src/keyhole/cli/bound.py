@@ -12,8 +12,8 @@ from keyhole.bounds.regrets import RegretBound, largest_regret, regret_bounds
 from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.terminal import Json, escape, print_json, say, show_table
 from keyhole.contracts.registry import options_of
-from keyhole.surrogates import SURROGATES, Surrogate
-from keyhole.surrogates import surrogate as named_surrogate
+from keyhole.surrogates import SURROGATES, surrogate as named_surrogate
+from keyhole.surrogates.base import Surrogate
 
 _OPTIONS = {
     "n_queries": "--queries",

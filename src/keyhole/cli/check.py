@@ -8,25 +8,26 @@ import numpy as np
 import typer
 
 from keyhole.base.errors import InvalidInput, check_integer
-from keyhole.checks import (
-    ATTACKS,
-    KEEPING_CHECKS,
-    LIVING_CHECKS,
-    RANKER_CHECKS,
-    SURROGATE_CHECKS,
-    check_measure,
-    check_reveal,
-    check_world,
-)
+from keyhole.checks.attacks import ATTACKS
+from keyhole.checks.living import KEEPING_CHECKS, LIVING_CHECKS
+from keyhole.checks.measures import check_measure
+from keyhole.checks.rankers import RANKER_CHECKS
+from keyhole.checks.reveals import check_reveal
+from keyhole.checks.surrogates import SURROGATE_CHECKS
+from keyhole.checks.worlds import check_world
 from keyhole.cli.exit_codes import ExitCode, one_sentence
 from keyhole.cli.terminal import OUT, Json, escape, parse_options, print_json
-from keyhole.contracts import Ranker, World
+from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import all_settings
+from keyhole.contracts.worlds import World
 from keyhole.measures import measure as named_measure
-from keyhole.rankers import RANKERS, ContextualRanker
+from keyhole.rankers import RANKERS
+from keyhole.rankers.lists.base import ContextualRanker
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES
-from keyhole.worlds import WORLDS, Flips, Queries
+from keyhole.worlds import WORLDS
+from keyhole.worlds.flips import Flips
+from keyhole.worlds.queries import Queries
 
 _ROUNDS = 60
 _LONGEST = 10_000

@@ -16,16 +16,10 @@ from keyhole.base.files import check_file, write_atomically
 from keyhole.base.limits import size_in_words
 from keyhole.cli.exit_codes import VerdictIsNo, one_sentence
 from keyhole.cli.terminal import ERR, OUT, Json, escape, print_json, say, to_json
-from keyhole.monitoring import (
-    RATES,
-    Classification,
-    InvalidCertificate,
-    UnreadableCertificate,
-    check_certificate,
-    classify,
-    classify_matrices,
-)
+from keyhole.monitoring.board import InvalidCertificate, UnreadableCertificate
+from keyhole.monitoring.classification import RATES, Classification, classify, classify_matrices
 from keyhole.monitoring.exact import read_number
+from keyhole.monitoring.verify import check_certificate
 
 _LARGEST_FILE = 64 * 2**20
 """Bytes of a file of losses or of a certificate."""

@@ -17,7 +17,10 @@ from keyhole.cli.rank import FORMATS
 from keyhole.data.ratings import MISSING_RULES
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES
-from keyhole.rankers import RANKERS, SUBROUTINES, ContextualRanker, FixedListRanker
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.rankers.fixed.subroutines import SUBROUTINES
+from keyhole.rankers.lists.base import ContextualRanker
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES
 from keyhole.worlds import WORLDS

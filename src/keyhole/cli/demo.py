@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import keyhole
 from keyhole.base.errors import KeyholeError
 from keyhole.cli.simulated_users import Crowd, Visits
-from keyhole.worlds import Independent
+from keyhole.worlds.phases import Independent
 
 if TYPE_CHECKING:
     from keyhole.client import AsyncClient, RankerInfo

@@ -165,9 +165,9 @@ def play_known_game() -> float:
     Of all rankers that learn it is one that is quick to compile, where nothing is kept of that, and
     that only counts and divides, which comes out alike on all machines.
     """
-    from keyhole.game import play
-    from keyhole.rankers import EpsilonGreedy
-    from keyhole.worlds import Flips
+    from keyhole.game.play import play
+    from keyhole.rankers.fixed.epsilon_greedy import EpsilonGreedy
+    from keyhole.worlds.flips import Flips
 
     trace = play(EpsilonGreedy(20), Flips(20), rounds=2000, seed=0)
     return trace.average_regret.mean

@@ -21,13 +21,13 @@ from keyhole.cli.terminal import (
     show_table,
     to_json,
 )
-from keyhole.data import read_bandit
+from keyhole.data.bandit.formats import read_bandit
 from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.figures.values import save_values
 from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND
 from keyhole.offline.estimators import DECISIVE
 from keyhole.offline.evaluation import NAMED, Evaluation, Line, evaluate, told
-from keyhole.policies import load_policy
+from keyhole.policies.files import load_policy
 
 _OPTIONS = {
     name: f"--{name.replace('_', '-')}"

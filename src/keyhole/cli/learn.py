@@ -18,10 +18,12 @@ from keyhole.cli.terminal import (
     progress_bar,
     short_name,
 )
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.contracts.registry import options_of
-from keyhole.data import QuerySet, letor_columns, read_letor
-from keyhole.game import LetorStream, play
+from keyhole.data.letor.queries import QuerySet
+from keyhole.data.letor.reader import letor_columns, read_letor
+from keyhole.game.play import play
+from keyhole.game.stream import LetorStream
 from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.heldout import held_out_scores, read_held_out
 from keyhole.lab.kinds.lists import (
@@ -32,7 +34,8 @@ from keyhole.lab.kinds.lists import (
 )
 from keyhole.measures import measure as named_measure
 from keyhole.rankers.lists.models import model_arrays, save_model
-from keyhole.reveals import Top, least_reveal
+from keyhole.reveals import least_reveal
+from keyhole.reveals.top import Top
 from keyhole.worlds.queries import Queries
 
 Files = Annotated[

@@ -11,10 +11,10 @@ import numpy as np
 import keyhole
 from keyhole.base.files import plain, write_atomically
 from keyhole.cli.terminal import escape, lower_is_better, say, show_table, to_json
-from keyhole.contracts import Measure
-from keyhole.data import QuerySet
-from keyhole.game import LetorStream, Trace
-from keyhole.game.trace import RunMean
+from keyhole.contracts.measures import Measure
+from keyhole.data.letor.queries import QuerySet
+from keyhole.game.stream import LetorStream
+from keyhole.game.trace import RunMean, Trace
 from keyhole.lab.figures.layout import save_figure
 from keyhole.lab.figures.panels import Panel
 from keyhole.lab.kinds.lists import list_axes

@@ -7,11 +7,13 @@ from rich.table import Table
 
 from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.terminal import OUT, Json, escape, print_json
-from keyhole.contracts.registry import Table as NamedRows
-from keyhole.contracts.registry import options_of
+from keyhole.contracts.registry import Table as NamedRows, options_of
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES, measure
-from keyhole.rankers import RANKERS, SUBROUTINES, ContextualRanker, FixedListRanker
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.rankers.fixed.subroutines import SUBROUTINES
+from keyhole.rankers.lists.base import ContextualRanker
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES
 from keyhole.worlds import WORLDS

@@ -12,8 +12,9 @@ from keyhole.base.errors import FloatArray, InvalidInput, check_choice, shown
 from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.learn import Groups
 from keyhole.cli.terminal import Json, print_json
-from keyhole.data import QuerySet, read_letor
 from keyhole.data.letor.documents import document_ids
+from keyhole.data.letor.queries import QuerySet
+from keyhole.data.letor.reader import read_letor
 from keyhole.kernels.sorting import sort_descending, sort_work
 from keyhole.lab.kinds.lists import how_to_read
 from keyhole.rankers.lists.models import Model, load_model

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from keyhole.base.errors import FloatArray, InvalidInput, check_integer, check_number
-from keyhole.contracts import Measure, World
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.worlds import World
 from keyhole.lab.kinds.games import GameSpec, build_on, play_game, summary
 from keyhole.measures import measure as named_measure
-from keyhole.worlds import Recorded
+from keyhole.worlds.table import Recorded
 
 if TYPE_CHECKING:  # its library may be missing, and other commands need none
     from keyhole.client import AsyncClient, RankerInfo, Ranking

@@ -21,12 +21,15 @@ from keyhole.cli.terminal import (
     say,
     show_table,
 )
-from keyhole.data import BanditLog, read_bandit, write_bandit_csv, write_bandit_parquet
+from keyhole.data.bandit.files import write_bandit_csv, write_bandit_parquet
+from keyhole.data.bandit.formats import read_bandit
+from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.splitting import SPLITS
 from keyhole.offline.evaluation import NAMED, Evaluation, evaluate
-from keyhole.policies import MODELS, POLICIES, Trained, save_policy, train_policy
+from keyhole.policies import POLICIES
 from keyhole.policies.base import ScorePolicy
-from keyhole.policies.choosing import n_fits
+from keyhole.policies.choosing import MODELS, Trained, n_fits, train_policy
+from keyhole.policies.files import save_policy
 
 _OPTIONS = {
     "n_folds": "--folds", "l2": "--penalty", "share": "--hold-out", "by": "--split",

@@ -19,7 +19,8 @@ from keyhole.cli.terminal import ERR, Json, print_json, progress_bar, say
 from keyhole.kernels.code_cache import code_folder
 from keyhole.kernels.shipped import baseline_of_this_machine
 from keyhole.lab.warming import Case, cases, first_accepted
-from keyhole.rankers import RANKERS, FixedListRanker
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
 
 _CASES_OF_A_PROCESS = 12
 """Memory of a process grows with the code it has loaded."""

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import FloatArray, InvalidInput, check_seed
-from keyhole.contracts import Impression, Ranker
+from keyhole.contracts.lists import Impression
+from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import registered_name
-from keyhole.data import BanditLog
-from keyhole.policies import Policy
+from keyhole.data.bandit.log import BanditLog
+from keyhole.policies.base import Policy
 
 _PLACE = "position"
 

@@ -19,9 +19,8 @@ import numpy as np
 from keyhole.base.errors import InvalidInput, shown
 from keyhole.base.files import plain
 from keyhole.contracts.registry import Configured
-from keyhole.game import Trace
-from keyhole.game.trace import mean_and_error
-from keyhole.offline import Evaluation
+from keyhole.game.trace import Trace, mean_and_error
+from keyhole.offline.evaluation import Evaluation
 
 _AT_ONCE = 1000
 """Metrics that MLflow takes in one call."""

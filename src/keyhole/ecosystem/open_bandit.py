@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.base.errors import FloatArray, InvalidInput
-from keyhole.data import BanditLog
+from keyhole.data.bandit.log import BanditLog
 from keyhole.offline.target import HasProbabilities, target_of
 
 
@@ -17,7 +17,7 @@ def action_distribution(log: BanditLog, policy: HasProbabilities | ArrayLike) ->
 
     Examples
     --------
-    >>> from keyhole.policies import Uniform
+    >>> from keyhole import Uniform
     >>> log = BanditLog.of([[0.5], [0.1]], [1, 0], [0, 1], [0.5, 0.5], positions=[0, 2])
     >>> action_distribution(log, Uniform(2)).shape
     (2, 2, 3)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import FloatArray, InvalidInput
-from keyhole.contracts import Query, Ranker
-from keyhole.data import QuerySet
+from keyhole.contracts.lists import Query
+from keyhole.contracts.rankers import Ranker
+from keyhole.data.letor.queries import QuerySet
 
 _NEEDED = ("qid", "docno", "features")
 
@@ -25,7 +26,7 @@ def reranker(model: Any) -> Any:
     Parameters
     ----------
     model
-        A :class:`~keyhole.batch.BatchRanker` (which the transformer's ``fit`` fits), a model that
+        A :class:`~keyhole.BatchRanker` (which the transformer's ``fit`` fits), a model that
         ``keyhole learn`` saved and ``load_model`` loaded, or any ranker of query-document lists.
         The scores of a ranker are places counted from the end: it shows orders, not scores.
     """

@@ -12,9 +12,9 @@ import numpy as np
 
 from keyhole.base.errors import InvalidInput
 from keyhole.base.limits import check_memory
-from keyhole.data import QuerySet
 from keyhole.data.bandit.tables import write_text
 from keyhole.data.bandit.vowpal_wabbit import Line, read_blocks
+from keyhole.data.letor.queries import QuerySet
 
 
 def write_lists(queries: QuerySet, path: Path | str) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import FloatArray, IntArray
-from keyhole.contracts import Impression, Ranker, Seen
+from keyhole.contracts.lists import Impression
+from keyhole.contracts.rankers import Ranker, Seen
 from keyhole.kernels.checking import all_finite, is_ranking
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of

@@ -22,12 +22,13 @@ from keyhole.base.errors import (
     check_integer,
     check_seed,
 )
-from keyhole.contracts import Measure, MeasureParams, World, measure_work
+from keyhole.contracts.measures import Measure, MeasureParams, measure_work
+from keyhole.contracts.worlds import World
 from keyhole.kernels.compiled import assemble, kernel, rare_kernel
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of
 from keyhole.kernels.sorting import SortWork, sort_descending, sort_work
-from keyhole.measures import AP
 from keyhole.measures import measure as named_measure
+from keyhole.measures.ap import AP
 from keyhole.rankers.fixed.enumerated import all_rankings
 
 LARGEST_EXHAUSTIVE = 8

@@ -16,19 +16,18 @@ from keyhole.base.errors import (
     shown,
 )
 from keyhole.base.files import reading_arrays, write_arrays
-from keyhole.contracts import (
+from keyhole.contracts.lists import (
     Feedback,
     Impression,
     Query,
-    Ranker,
-    Seen,
-    are_finite,
     check_note,
     no_features,
     no_note,
     shown_in,
     values_by_position,
 )
+from keyhole.contracts.rankers import Ranker, Seen
+from keyhole.contracts.states import are_finite
 from keyhole.game.log_checks import check_log
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import RANKER_STREAM, Draw, stream_of
@@ -234,7 +233,7 @@ def replay(ranker: R, log: Log, *, start: Mapping[str, Any] | None = None) -> R:
 
     Its settings are the given ranker's, its random numbers those of the log. The log's order
     is the order of the updates; the rounds in it may come late or shuffled. They go on from
-    ``start``, a state of :meth:`~keyhole.contracts.Ranker.state_dict`, where one is given.
+    ``start``, a state of :meth:`~keyhole.Ranker.state_dict`, where one is given.
 
     Examples
     --------

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from keyhole.contracts import Ranker, Reveal, Seen, World, whole_matrix
+from keyhole.contracts.rankers import Ranker, Seen
+from keyhole.contracts.reveals import Reveal
+from keyhole.contracts.worlds import World, whole_matrix
 from keyhole.game.comparators import Comparator
 from keyhole.kernels.compiled import assemble, kernel, rare_kernel
 from keyhole.kernels.draw import RANKER_STREAM, REVEAL_STREAM, WORLD_STREAM, Draw, stream_of

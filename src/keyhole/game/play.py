@@ -25,15 +25,11 @@ from keyhole.base.errors import (
 )
 from keyhole.base.limits import check_memory
 from keyhole.base.threads import n_cores, play_runs
-from keyhole.contracts import (
-    Measure,
-    Ranker,
-    Reveal,
-    World,
-    are_finite,
-    measure_work,
-    state_arrays,
-)
+from keyhole.contracts.measures import Measure, measure_work
+from keyhole.contracts.rankers import Ranker
+from keyhole.contracts.reveals import Reveal
+from keyhole.contracts.states import are_finite, state_arrays
+from keyhole.contracts.worlds import World
 from keyhole.game.comparators import Comparator, Sums, comparator_for, new_sums
 from keyhole.game.log import Log
 from keyhole.game.loop import Board, loop_of

@@ -9,7 +9,7 @@ from keyhole.game.log import Log
 class RunEnd(NamedTuple):
     """What one run leaves: its curve, and all that is needed to go on with it.
 
-    ``state`` is fit for :meth:`~keyhole.contracts.Ranker.load_state_dict`; ``sums``, ``snapshots``
+    ``state`` is fit for :meth:`~keyhole.Ranker.load_state_dict`; ``sums``, ``snapshots``
     and ``offsets`` are what the comparator has seen.
     """
 

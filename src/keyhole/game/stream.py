@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput
-from keyhole.contracts import Query, World, WorldKernel
-from keyhole.data import BLOCK_BYTES, QuerySet, iterate_letor, letor_columns
+from keyhole.contracts.lists import Query
+from keyhole.contracts.worlds import World, WorldKernel
 from keyhole.data.letor.files import Paths
+from keyhole.data.letor.queries import QuerySet
+from keyhole.data.letor.reader import BLOCK_BYTES, iterate_letor, letor_columns
 from keyhole.worlds.queries import Queries, largest_norm
 
 
@@ -24,7 +26,7 @@ class LetorStream(World):
     Parameters
     ----------
     paths, groups, dtype, missing_relevant, normalise
-        See :func:`keyhole.data.read_letor`.
+        See :func:`keyhole.read_letor`.
     block_bytes
         Text of a chunk. A chunk has whole queries of one file, one at least.
 

@@ -11,7 +11,7 @@ import numpy as np
 from keyhole.base.display import Described, Description
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput, LibraryMissing, check_integer
 from keyhole.base.lazy import named
-from keyhole.contracts import Ranker
+from keyhole.contracts.rankers import Ranker
 from keyhole.game.log import Log
 from keyhole.game.run_end import RunEnd
 from keyhole.game.trace_files import columns, read_trace, write_table, write_trace

@@ -18,12 +18,14 @@ from keyhole.base.errors import (
 )
 from keyhole.base.files import plain
 from keyhole.bounds import ftpl
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.contracts.registry import options_of
 from keyhole.contracts.rows import Guarantee, Question
 from keyhole.measures import measure as named_measure
-from keyhole.monitoring import Classification, classify
-from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
+from keyhole.monitoring.classification import Classification, classify
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.rankers.lists.base import ContextualRanker
 
 _ROOT = 1 / 2
 _LONGEST, _HALVINGS = 1e30, 60
@@ -134,7 +136,7 @@ def advise(
     Parameters
     ----------
     measure, n_items, k, grades
-        See :func:`~keyhole.monitoring.classify`.
+        See :func:`~keyhole.classify`.
     rounds
         How long the game lasts, for bounds.
     n_features

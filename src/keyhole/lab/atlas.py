@@ -16,9 +16,11 @@ from keyhole.base.errors import InvalidInput
 from keyhole.base.threads import n_cores
 from keyhole.lab.result_store import Store
 from keyhole.measures import measure as named_measure
-from keyhole.monitoring import RATES, Game, rule_for, solve_game
-from keyhole.monitoring.games import check_ranking_game, is_enumerable
+from keyhole.monitoring.classification import RATES
+from keyhole.monitoring.games import Game, check_ranking_game, is_enumerable
 from keyhole.monitoring.hopeless import best_witness
+from keyhole.monitoring.observability import solve_game
+from keyhole.monitoring.rules import rule_for
 
 MEASURES = (
     "SumLoss", "PairwiseLoss", "InversionLoss", "DCG", "DCG@2", "Precision@1", "Precision@2",

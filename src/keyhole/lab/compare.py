@@ -9,8 +9,11 @@ import numpy as np
 import keyhole
 from keyhole.base.errors import FloatArray, InvalidInput, KeyholeError, check_integer, check_seed
 from keyhole.base.files import plain
-from keyhole.contracts import Measure, Ranker, Reveal, World
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import options_of
+from keyhole.contracts.reveals import Reveal
+from keyhole.contracts.worlds import World
 from keyhole.game.play import check_playable, play
 from keyhole.game.trace import Trace, mean_and_error
 from keyhole.lab.kinds.games import GameSpec, build_on, build_world, is_told_the_best
@@ -24,8 +27,11 @@ from keyhole.lab.kinds.lists import (
 from keyhole.lab.paired import AS_GOOD, WORSE, PairedVerdict, judge_pairs
 from keyhole.lab.results import REGRET, Axes, Curve
 from keyhole.measures import measure as named_measure
-from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
-from keyhole.reveals import Top, least_reveal
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.rankers.lists.base import ContextualRanker
+from keyhole.reveals import least_reveal
+from keyhole.reveals.top import Top
 
 Options = dict[str, dict[str, Any]]
 """Settings of rankers by their names."""

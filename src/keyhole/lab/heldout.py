@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput
-from keyhole.contracts import Measure, Ranker
-from keyhole.data import QuerySet, letor_columns, read_letor
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import Ranker
+from keyhole.data.letor.queries import QuerySet
+from keyhole.data.letor.reader import letor_columns, read_letor
 from keyhole.game.trace import RunMean, mean_and_error
 from keyhole.worlds.queries import Queries
 

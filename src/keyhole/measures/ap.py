@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from keyhole.base.errors import FloatArray
-from keyhole.contracts import Measure, MeasureKernel
+from keyhole.contracts.measures import Measure, MeasureKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.measures.exact import Items, Sum, depth_of, of_empty, rational
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from keyhole.base.errors import FloatArray
-from keyhole.contracts import Measure, MeasureKernel
+from keyhole.contracts.measures import Measure, MeasureKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.measures.exact import Items, Sum, of_empty, rational, wrong_pairs
 from keyhole.measures.linear import linear_score, position_numbers

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from keyhole.base.errors import FloatArray
-from keyhole.contracts import Measure, MeasureKernel
+from keyhole.contracts.measures import Measure, MeasureKernel
 from keyhole.measures.exact import Items, Sum, Term, depth_of
 from keyhole.measures.linear import copy_gains, exponential_gains, linear_score, log_discounts
 

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from keyhole.base.errors import FloatArray
-from keyhole.contracts import MeasureKernel
+from keyhole.contracts.measures import MeasureKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.measures.ap import AP, average_precision, relevant_gains
 from keyhole.measures.exact import one_less

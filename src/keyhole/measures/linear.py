@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.base.errors import FloatArray, InvalidInput, check_choice
-from keyhole.contracts import Measure, MeasureKernel
+from keyhole.contracts.measures import Measure, MeasureKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.measures.exact import Items, Sum, rational
 

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from keyhole.contracts import MeasureKernel
+from keyhole.contracts.measures import MeasureKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.measures.dcg import DCG

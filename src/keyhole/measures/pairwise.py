@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from keyhole.base.errors import FloatArray
-from keyhole.contracts import Measure, MeasureKernel
+from keyhole.contracts.measures import Measure, MeasureKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.measures.exact import Items, Sum, rational, wrong_pairs
 from keyhole.measures.linear import copy_gains, linear_score, position_numbers

@@ -5,7 +5,7 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.base.errors import FloatArray
-from keyhole.contracts import Measure, MeasureKernel
+from keyhole.contracts.measures import Measure, MeasureKernel
 from keyhole.measures.exact import Items, Sum, depth_of, rational
 from keyhole.measures.linear import copy_gains, linear_score
 

@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import ClassVar
 
-from keyhole.contracts import MeasureKernel
+from keyhole.contracts.measures import MeasureKernel
 from keyhole.measures.ap import relevant_gains
 from keyhole.measures.exact import Items, Sum, depth_of, of_empty, rational
 from keyhole.measures.linear import linear_score

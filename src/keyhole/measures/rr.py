@@ -3,7 +3,7 @@
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from keyhole.contracts import MeasureKernel
+from keyhole.contracts.measures import MeasureKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.measures.ap import AP, relevant_gains
 from keyhole.measures.exact import Items, Sum, depth_of, of_empty, rational

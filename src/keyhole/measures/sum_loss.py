@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from keyhole.base.errors import FloatArray
-from keyhole.contracts import Measure, MeasureKernel
+from keyhole.contracts.measures import Measure, MeasureKernel
 from keyhole.measures.exact import Items, Sum, rational
 from keyhole.measures.linear import copy_gains, linear_score, position_numbers
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.base.errors import InvalidInput, KeyholeError, check_integer
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.measures import measure as measure_by_name
 from keyhole.measures.exact import DIGITS, ONE, Sum, number, value_of
 from keyhole.monitoring.exact import common_denominator, loss_of, read_fraction

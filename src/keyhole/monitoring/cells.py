@@ -71,7 +71,7 @@ class Cells:
 
     Examples
     --------
-    >>> from keyhole.monitoring import Game
+    >>> from keyhole.monitoring.games import Game
     >>> cells = Cells(Game.of("SumLoss", n_items=3, k=1).losses)
     >>> len(cells.optimal), [pair.second for pair in cells.neighbours]
     (6, [1, 2])

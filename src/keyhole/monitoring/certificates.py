@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.base.errors import InvalidInput
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.contracts.registry import options_of
 from keyhole.measures import MEASURES
 from keyhole.monitoring.board import Board

@@ -7,7 +7,7 @@ from typing import Any
 
 from keyhole.base.display import Described, Description
 from keyhole.base.errors import InvalidInput, LibraryMissing, check_choice
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.monitoring.certificates import certificate_for, certificate_of
 from keyhole.monitoring.games import (
     LARGEST_GAME,
@@ -77,7 +77,7 @@ class Classification(Described):
         return RATES[self.class_]
 
     def certificate(self) -> dict[str, Any]:
-        """Return the proof as plain data, for :func:`~keyhole.monitoring.check_certificate`."""
+        """Return the proof as plain data, for :func:`~keyhole.check_certificate`."""
         if self._prove is None:
             raise InvalidInput("a game whose class is not known has no certificate.")
         return self._prove()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import LARGEST_NUMBER, InvalidInput, shown
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.measures.exact import DIGITS, ONE, Items, Sum, Term, value_of
 
 

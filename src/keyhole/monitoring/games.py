@@ -12,10 +12,10 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_integer
 from keyhole.base.limits import check_length
-from keyhole.contracts import Measure
-from keyhole.measures import LinearMeasure
+from keyhole.contracts.measures import Measure
 from keyhole.measures import measure as measure_by_name
 from keyhole.measures.exact import DIGITS, ONE, Items, Sum, number
+from keyhole.measures.linear import LinearMeasure
 from keyhole.monitoring.exact import (
     READING_TOLERANCE,
     Numbers,
@@ -24,7 +24,7 @@ from keyhole.monitoring.exact import (
     loss_of,
     read_number,
 )
-from keyhole.reveals import Top
+from keyhole.reveals.top import Top
 
 LARGEST_GAME = 50_000
 """Most entries of a loss matrix to enumerate: six items of two grades, five of three."""

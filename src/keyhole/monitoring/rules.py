@@ -14,23 +14,20 @@ from decimal import Decimal, localcontext
 from functools import cache, partial
 from math import comb
 
-from keyhole.contracts import Measure
-from keyhole.measures import (
-    AP,
-    AUC,
-    DCG,
-    ERR,
-    NDCG,
-    RR,
-    APLoss,
-    InversionLoss,
-    LinearMeasure,
-    NDCGLoss,
-    PairwiseLoss,
-    Precision,
-    Recall,
-    SumLoss,
-)
+from keyhole.contracts.measures import Measure
+from keyhole.measures.ap import AP
+from keyhole.measures.auc import AUC
+from keyhole.measures.dcg import DCG
+from keyhole.measures.err import ERR
+from keyhole.measures.induced import APLoss, NDCGLoss
+from keyhole.measures.inversion import InversionLoss
+from keyhole.measures.linear import LinearMeasure
+from keyhole.measures.ndcg import NDCG
+from keyhole.measures.pairwise import PairwiseLoss
+from keyhole.measures.precision import Precision
+from keyhole.measures.recall import Recall
+from keyhole.measures.rr import RR
+from keyhole.measures.sum_loss import SumLoss
 from keyhole.monitoring.cells import level_of_positions
 
 

@@ -324,7 +324,7 @@ def check_certificate(certificate: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> from keyhole.monitoring import classify
+    >>> from keyhole import classify
     >>> certificate = classify("AP", n_items=3, k=1).certificate()
     >>> check_certificate(certificate)
     'hopeless'

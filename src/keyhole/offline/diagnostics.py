@@ -118,7 +118,7 @@ def diagnose(log: BanditLog, target: Target) -> Diagnostics:
 
     Examples
     --------
-    >>> from keyhole.offline import target_of
+    >>> from keyhole import target_of
     >>> log = BanditLog.of([[0.5], [0.1]], actions=[1, 0], rewards=[0, 1], propensities=[0.5, 0.5])
     >>> diagnose(log, target_of(log, [[0, 1], [0, 1]])).effective_rows
     1.0

@@ -113,7 +113,7 @@ def importance_weighted(
 
     Examples
     --------
-    >>> from keyhole.offline import target_of
+    >>> from keyhole import target_of
     >>> log = BanditLog.of([[0.5], [0.1]], actions=[1, 0], rewards=[0, 1], propensities=[0.5, 0.5])
     >>> importance_weighted(log, target_of(log, [[0.2, 0.8], [0.2, 0.8]])).value
     0.2

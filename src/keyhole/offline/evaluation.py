@@ -34,7 +34,7 @@ from keyhole.offline.intervals import Interval, intervals
 from keyhole.offline.overlap import training_overlap, training_remarks, unseen_remarks
 from keyhole.offline.rewards import predict_rewards
 from keyhole.offline.target import HasProbabilities, Target, logged_target, target_of
-from keyhole.policies import Always, Uniform
+from keyhole.policies.base import Always, Uniform
 
 _BYTES_PER_CHANCE = 48
 """Chances, weights and predictions of both policies, of one action in one row."""

@@ -58,7 +58,7 @@ def view_of(log: BanditLog, policy: Any) -> View:
 
     Examples
     --------
-    >>> from keyhole.policies import LinearScorer, Greedy
+    >>> from keyhole import Greedy, LinearScorer
     >>> scorer = LinearScorer([[1, 0, 0]], [0], feature_names=["age", "os=mac", "os=win"])
     >>> names = ["os=win", "age"]
     >>> log = BanditLog.of([[1, 30], [1, 40]], [0, 0], [0, 1], [1, 1], feature_names=names)

@@ -23,7 +23,7 @@ def training_overlap(log: BanditLog, policy: Any) -> Overlap | None:
     Examples
     --------
     >>> from keyhole.data.bandit.campaign import Campaign
-    >>> from keyhole.policies import Greedy, fit_classifiers
+    >>> from keyhole import Greedy, fit_classifiers
     >>> log = Campaign([0.2, 0.3], n_features=3, n_informative=2).log(2000)
     >>> train, held_out = log.split(0.5, by="random")
     >>> policy = Greedy(fit_classifiers(train))

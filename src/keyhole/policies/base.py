@@ -222,7 +222,7 @@ class Greedy(ScorePolicy):
 
     Examples
     --------
-    >>> from keyhole.policies import LinearScorer
+    >>> from keyhole import LinearScorer
     >>> scorer = LinearScorer([[1.0], [-1.0]], [0.0, 0.5])
     >>> Greedy(scorer).probabilities([[2.0], [-2.0]]).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
@@ -240,7 +240,7 @@ class EpsilonGreedy(ScorePolicy):
 
     Examples
     --------
-    >>> from keyhole.policies import LinearScorer
+    >>> from keyhole import LinearScorer
     >>> scorer = LinearScorer([[1.0], [-1.0], [0.0]], [0.0, 0.0, 0.0])
     >>> EpsilonGreedy(scorer, epsilon=0.2).probabilities([[2.0]]).tolist()
     [[0.8, 0.1, 0.1]]
@@ -268,7 +268,7 @@ class Softmax(ScorePolicy):
 
     Examples
     --------
-    >>> from keyhole.policies import LinearScorer
+    >>> from keyhole import LinearScorer
     >>> scorer = LinearScorer([[1.0], [-1.0]], [0.0, 0.0])
     >>> Softmax(scorer, temperature=2.0).probabilities([[0.0]]).tolist()
     [[0.5, 0.5]]

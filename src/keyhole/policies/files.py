@@ -9,8 +9,8 @@ from keyhole.base.errors import InvalidInput, check_choice
 from keyhole.base.files import reading_arrays, write_arrays
 from keyhole.contracts.registry import Table, registered_name
 from keyhole.data.bandit.row_digests import SeenRows
+from keyhole.policies import POLICIES, SCORERS
 from keyhole.policies.base import Policy, ScorePolicy, Scorer
-from keyhole.policies.tables import POLICIES, SCORERS
 
 _FORMAT = 1
 
@@ -30,7 +30,8 @@ def save_policy(policy: Policy, path: Path | str) -> None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from keyhole.policies import EpsilonGreedy, LinearScorer
+    >>> from keyhole import LinearScorer
+    >>> from keyhole.policies.base import EpsilonGreedy
     >>> path = Path(tempfile.mkdtemp()) / "policy.npz"
     >>> save_policy(EpsilonGreedy(LinearScorer([[1.0], [2.0]], [0.0, 0.5]), epsilon=0.2), path)
     >>> load_policy(path).probabilities([[1.0]]).tolist()

@@ -118,7 +118,7 @@ class OnlineRankers:
     >>> for visitor, ad, click in zip(visitors[:10], ads, clicks):
     ...     rankers.update(visitor, ad, click)
     >>> rankers.learn(visitors[10:], ads[10:], clicks[10:])    # the same, in one compiled loop
-    >>> from keyhole.policies import Greedy
+    >>> from keyhole import Greedy
     >>> Greedy(rankers.scorer()).best([[2.0, 0.0], [-2.0, 0.0]]).tolist()
     [0, 1]
     """

@@ -102,7 +102,7 @@ def fit_rankers(
     ----------
     contexts, actions, rewards
         One row per impression: the visitor, the ad shown (from 0), clicked (1) or not (0). A
-        :class:`~keyhole.data.BanditLog` may stand for all three; the scorer keeps its names.
+        :class:`~keyhole.BanditLog` may stand for all three; the scorer keeps its names.
     loss, l1, l2, n_steps
         See :func:`~keyhole.policies.pairs.fit_pairs`.
     alignment
@@ -122,7 +122,7 @@ def fit_rankers(
     Examples
     --------
     >>> import numpy as np
-    >>> from keyhole.policies import Greedy
+    >>> from keyhole import Greedy
     >>> numbers = np.random.default_rng(0)
     >>> visitors, ads = numbers.normal(size=(4000, 3)), numbers.integers(2, size=4000)
     >>> likes = np.where(ads == 0, visitors[:, 0], -visitors[:, 0])

@@ -8,45 +8,8 @@ from typing import Any
 
 from keyhole.base.errors import InvalidInput
 from keyhole.base.files import reading_arrays
-from keyhole.contracts import Ranker
+from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import Table, no_new_code
-from keyhole.rankers.fixed import (
-    FTPL,
-    PEGE,
-    PEGE2,
-    SUBROUTINES,
-    CascadeUCB,
-    EpsilonGreedy,
-    Fixed,
-    FixedListRanker,
-    Forecaster,
-    Hedge,
-    IWOnlineRank,
-    Keystone,
-    NeighbourhoodWatch,
-    OnlineRank,
-    Random,
-    RTopK,
-    SemiBandit,
-    Thompson,
-    TopRank,
-)
-from keyhole.rankers.lists import (
-    DBGD,
-    PDGD,
-    ClassificationPerceptron,
-    ContextualRanker,
-    ContextualRTopK,
-    Descent,
-    KernelMaxViolationPerceptron,
-    KernelSLAMPerceptron,
-    LinearThompson,
-    LinUCB,
-    MaxViolationPerceptron,
-    RandomLists,
-    Recall,
-    SLAMPerceptron,
-)
 
 RANKERS: Table[Ranker] = Table(
     "ranker",
@@ -119,7 +82,7 @@ tight, got 'horizn'. Did you mean 'horizon'?
 
 
 def load(path: Path | str, *, trusted: bool = False) -> Ranker:
-    """Return the ranker that :meth:`~keyhole.contracts.Ranker.save` wrote, with all it has learnt.
+    """Return the ranker that :meth:`~keyhole.Ranker.save` wrote, with all it has learnt.
 
     Parameters
     ----------
@@ -144,7 +107,7 @@ def load(path: Path | str, *, trusted: bool = False) -> Ranker:
 
 
 def of_state(arrays: Mapping[str, Any], *, trusted: bool = False) -> Ranker:
-    """Return the ranker that a state of :meth:`~keyhole.contracts.Ranker.state_dict` is of.
+    """Return the ranker that a state of :meth:`~keyhole.Ranker.state_dict` is of.
 
     ``trusted`` is that of :func:`load`.
     """
@@ -154,44 +117,3 @@ def of_state(arrays: Mapping[str, Any], *, trusted: bool = False) -> Ranker:
     with nullcontext() if trusted else no_new_code():
         made = ranker(spec)
     return made.load_state_dict(arrays)
-
-
-__all__ = [
-    "DBGD",
-    "FTPL",
-    "PDGD",
-    "PEGE",
-    "PEGE2",
-    "RANKERS",
-    "SUBROUTINES",
-    "CascadeUCB",
-    "ClassificationPerceptron",
-    "ContextualRTopK",
-    "ContextualRanker",
-    "Descent",
-    "EpsilonGreedy",
-    "Fixed",
-    "FixedListRanker",
-    "Forecaster",
-    "Hedge",
-    "IWOnlineRank",
-    "KernelMaxViolationPerceptron",
-    "KernelSLAMPerceptron",
-    "Keystone",
-    "LinUCB",
-    "LinearThompson",
-    "MaxViolationPerceptron",
-    "NeighbourhoodWatch",
-    "OnlineRank",
-    "RTopK",
-    "Random",
-    "RandomLists",
-    "Recall",
-    "SLAMPerceptron",
-    "SemiBandit",
-    "Thompson",
-    "TopRank",
-    "load",
-    "of_state",
-    "ranker",
-]

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from keyhole.base.errors import check_choice
-from keyhole.contracts import Reveal, RevealKernel
+from keyhole.contracts.reveals import Reveal, RevealKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniform
 

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from keyhole.contracts import Reveal, RevealKernel
+from keyhole.contracts.reveals import Reveal, RevealKernel
 from keyhole.kernels.compiled import kernel
 
 

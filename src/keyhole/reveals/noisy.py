@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from keyhole.base.errors import check_integer, check_number
-from keyhole.contracts import Reveal, RevealKernel
+from keyhole.contracts.reveals import Reveal, RevealKernel
 from keyhole.kernels.compiled import assemble
 from keyhole.kernels.draw import uniform
 from keyhole.reveals import PLAIN

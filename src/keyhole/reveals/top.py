@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.base.errors import check_integer
-from keyhole.contracts import Reveal, RevealKernel
+from keyhole.contracts.reveals import Reveal, RevealKernel
 from keyhole.kernels.compiled import kernel
 
 

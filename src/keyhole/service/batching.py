@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keyhole.contracts import Impression, Ranker
+from keyhole.contracts.lists import Impression
+from keyhole.contracts.rankers import Ranker
 from keyhole.game.batched import learn_many, rank_many
 from keyhole.service.events import Ranked
 

@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 
 from keyhole.base.errors import InvalidInput, check_choice, shown
-from keyhole.contracts import Measure, Ranker
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import all_settings, no_new_code
 from keyhole.measures import measure as named_measure
-from keyhole.monitoring import classify
-from keyhole.rankers import RANKERS, ContextualRanker, ranker
+from keyhole.monitoring.classification import classify
+from keyhole.rankers import RANKERS, ranker
+from keyhole.rankers.lists.base import ContextualRanker
 from keyhole.service.commands import RankerRequest
 from keyhole.service.errors import Conflict, NotLearnable
 from keyhole.service.events import Config

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput, shown
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.measures import measure as named_measure
 from keyhole.offline.bounds import lower_bound
 from keyhole.offline.estimators import Estimate, Range

@@ -10,7 +10,9 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray, InvalidInput
 from keyhole.base.version import __version__
-from keyhole.contracts import Impression, Measure, Query, Ranker
+from keyhole.contracts.lists import Impression, Query
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import Ranker
 from keyhole.kernels.checking import all_finite
 from keyhole.measures import measure as named_measure
 from keyhole.service.batching import Ahead, Lesson, by_own_order, learn_together

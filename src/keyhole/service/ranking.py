@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from keyhole.base.errors import FloatArray, InvalidInput, shown
-from keyhole.contracts import Impression, Query
+from keyhole.contracts.lists import Impression, Query
 from keyhole.service.commands import Packed, Policy, Rank, RankReply, RankRequest
 from keyhole.service.errors import Conflict, KeyReused
 from keyhole.service.events import Config, Event, Ranked, body_of

@@ -203,7 +203,7 @@ def top_one(
 
     Examples
     --------
-    >>> from keyhole.surrogates import surrogate
+    >>> from keyhole import surrogate
     >>> nan = float("nan")
     >>> top_one(surrogate("squared"), [1.0, 0.0], [0, 1], [1.0, nan], gamma=0.5).round(4).tolist()
     [-0.6667, 0.0]
@@ -244,7 +244,7 @@ def top_two(
 
     Examples
     --------
-    >>> from keyhole.surrogates import surrogate
+    >>> from keyhole import surrogate
     >>> shown = dict(ranking=[1, 0, 2], values=[1.0, 0.0, float("nan")], gamma=0.3)
     >>> top_two(surrogate("ranksvm"), [0.2, 0.1, 0.0], **shown).tolist()
     [1.25, -1.25, 0.0]
@@ -288,7 +288,7 @@ def top_k(
 
     Examples
     --------
-    >>> from keyhole.surrogates import surrogate
+    >>> from keyhole import surrogate
     >>> nan = float("nan")
     >>> values = [1.0, nan]
     >>> top_k(surrogate("squared"), [1.0, 0.0], [0, 1], values, k=1, gamma=0.5).round(4).tolist()

@@ -36,7 +36,7 @@ def interaction_order(
 
     Examples
     --------
-    >>> from keyhole.surrogates import surrogate
+    >>> from keyhole import surrogate
     >>> interaction_order(surrogate("ranksvm"), [1.0, 0.0, 0.0])
     2
     >>> interaction_order(surrogate("ranksvm"), [0.0, 0.0, 0.0])

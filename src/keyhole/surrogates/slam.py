@@ -4,7 +4,7 @@ import math
 from typing import Any, ClassVar, NamedTuple
 
 from keyhole.base.errors import InvalidInput, check_choice, check_integer
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.measures import measure

@@ -15,7 +15,7 @@ from keyhole.base.errors import (
     check_number,
 )
 from keyhole.base.limits import check_length
-from keyhole.contracts import World, WorldKernel
+from keyhole.contracts.worlds import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import gumbels
 

@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 
 from keyhole.base.errors import IntArray, check_number
 from keyhole.base.limits import check_length
-from keyhole.contracts import World, WorldKernel
+from keyhole.contracts.worlds import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import normals
 from keyhole.worlds.flips import binary_truth

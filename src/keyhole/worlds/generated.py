@@ -17,7 +17,7 @@ from keyhole.base.errors import (
     check_seed,
 )
 from keyhole.base.limits import check_length
-from keyhole.contracts import World, WorldKernel
+from keyhole.contracts.worlds import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import (
     WORLD_STREAM,

@@ -15,7 +15,7 @@ from keyhole.base.errors import (
     check_integer,
     check_relevance,
 )
-from keyhole.contracts import World, WorldKernel
+from keyhole.contracts.worlds import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar
 

@@ -16,7 +16,7 @@ from keyhole.base.errors import (
     shown,
 )
 from keyhole.base.limits import check_length
-from keyhole.contracts import World, WorldKernel
+from keyhole.contracts.worlds import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.worlds.flips import a_quarter

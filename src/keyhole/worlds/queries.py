@@ -17,7 +17,7 @@ from keyhole.base.errors import (
     check_relevance,
     check_seed,
 )
-from keyhole.contracts import World, WorldKernel
+from keyhole.contracts.worlds import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import shuffled
 

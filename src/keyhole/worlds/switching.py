@@ -4,7 +4,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from keyhole.base.errors import IntArray, check_integer, check_number
 from keyhole.base.limits import check_length
-from keyhole.contracts import World, WorldKernel
+from keyhole.contracts.worlds import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniform, uniforms_of
 from keyhole.worlds.choices import mark_largest

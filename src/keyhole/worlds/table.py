@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.base.errors import IntArray, InvalidInput, check_relevance, shown
-from keyhole.contracts import World, WorldKernel
+from keyhole.contracts.worlds import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar, shuffled
 
@@ -47,7 +47,7 @@ class Ratings(World):
     ----------
     table
         Relevance of every item (column) for every person (row); see
-        :func:`keyhole.data.read_ratings` for files.
+        :func:`keyhole.read_ratings` for files.
     item_names
         Names of the columns, for reports.
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from keyhole.base.errors import IntArray, check_number
 from keyhole.base.limits import check_length
-from keyhole.contracts import World, WorldKernel
+from keyhole.contracts.worlds import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import normal_from, start, uniform
 

@@ -24,16 +24,12 @@ from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.selection import information_gain, select_features
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
 from keyhole.lab.inputs import DataMissing, data_folder
-from keyhole.offline import importance_weighted, student_t, target_of
-from keyhole.policies import (
-    EpsilonGreedy,
-    Greedy,
-    Scorer,
-    fit_classifiers,
-    fit_forests,
-)
+from keyhole.offline.bounds import student_t
+from keyhole.offline.estimators import importance_weighted
+from keyhole.offline.target import target_of
+from keyhole.policies.base import EpsilonGreedy, Greedy, Scorer
 from keyhole.policies.judging import mean_auc, mean_likelihood
-from keyhole.policies.training import descend_ads
+from keyhole.policies.training import descend_ads, fit_classifiers, fit_forests
 
 L2_GRID = (0.01, 0.1, 1.0, 10.0)
 CLASS_SETS = ("optdigits", "isolet_part", "letter", "pendigits", "libras")

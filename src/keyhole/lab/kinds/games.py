@@ -11,17 +11,26 @@ from typing import Any
 import keyhole
 from keyhole.base.errors import InvalidInput, check_choice, check_integer, check_seed, shown
 from keyhole.base.files import plain
-from keyhole.contracts import Measure, Ranker, Reveal, World, whole_matrix
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import all_settings, check_options, options_of
-from keyhole.data import PEOPLE_ORDERS, people_in_order, read_ratings
+from keyhole.contracts.reveals import Reveal
+from keyhole.contracts.worlds import World, whole_matrix
+from keyhole.data.people import PEOPLE_ORDERS, people_in_order
+from keyhole.data.ratings import read_ratings
 from keyhole.game.comparators import best_fixed
 from keyhole.game.play import play
 from keyhole.game.trace import Trace
 from keyhole.lab.inputs import DATA_PREFIX, DataMissing, Description, data_folder
 from keyhole.measures import measure as named_measure
-from keyhole.rankers import RANKERS, Fixed, FixedListRanker
-from keyhole.reveals import REVEALS, Top, least_reveal
-from keyhole.worlds import WORLDS, Choices, Ratings, Recorded, Shuffled
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.rankers.fixed.plain import Fixed
+from keyhole.reveals import REVEALS, least_reveal
+from keyhole.reveals.top import Top
+from keyhole.worlds import WORLDS
+from keyhole.worlds.choices import Choices
+from keyhole.worlds.table import Ratings, Recorded, Shuffled
 
 _DIGITS = 10
 _FILE_OPTIONS = (

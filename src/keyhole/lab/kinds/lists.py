@@ -12,19 +12,24 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import InvalidInput, check_choice, check_flag, check_integer
-from keyhole.contracts import Measure, Reveal, World
+from keyhole.contracts.measures import Measure
 from keyhole.contracts.registry import check_options
-from keyhole.data import QuerySet, read_letor
+from keyhole.contracts.reveals import Reveal
+from keyhole.contracts.worlds import World
+from keyhole.data.letor.queries import QuerySet
+from keyhole.data.letor.reader import read_letor
 from keyhole.game.play import play
 from keyhole.game.stream import LetorStream
 from keyhole.lab.inputs import DATA_PREFIX, DataMissing, Description, data_folder
 from keyhole.lab.results import Axes, Curve
 from keyhole.measures import measure as named_measure
-from keyhole.rankers import RANKERS, ContextualRanker
-from keyhole.reveals import Top, least_reveal
+from keyhole.rankers import RANKERS
+from keyhole.rankers.lists.base import ContextualRanker
+from keyhole.reveals import least_reveal
 from keyhole.reveals.noisy import Noisy
-from keyhole.surrogates import SURROGATES, Surrogate
-from keyhole.surrogates import surrogate as named_surrogate
+from keyhole.reveals.top import Top
+from keyhole.surrogates import SURROGATES, surrogate as named_surrogate
+from keyhole.surrogates.base import Surrogate
 from keyhole.worlds.generated import Graded, Separable
 from keyhole.worlds.queries import Queries
 

@@ -9,13 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_choice, check_integer
-from keyhole.batch import Ball, Risk, average_weights, minimise
+from keyhole.batch.averaging import average_weights
 from keyhole.batch.ranker import BatchRanker
+from keyhole.batch.risk import Risk
+from keyhole.batch.solvers import Ball, minimise
 from keyhole.bounds import generalisation as bounds
 from keyhole.lab.inputs import Description, check_fields
 from keyhole.lab.results import Axes, Curve
-from keyhole.rankers.lists import Descent
-from keyhole.surrogates import Surrogate, surrogate
+from keyhole.rankers.lists.gradient import Descent
+from keyhole.surrogates import surrogate
+from keyhole.surrogates.base import Surrogate
 from keyhole.worlds.queries import Queries
 
 VARIED = {

@@ -11,9 +11,9 @@ from keyhole.lab.inputs import Description, check_fields
 from keyhole.lab.kinds.games import BuiltGame, GameSpec, build, play_game
 from keyhole.lab.results import Axes, Curve
 from keyhole.measures import measure as named_measure
-from keyhole.monitoring import Game
+from keyhole.monitoring.games import Game
 from keyhole.monitoring.hopeless import forced_regret
-from keyhole.worlds import Hopeless
+from keyhole.worlds.outcomes import Hopeless
 
 SIDES = Axes(
     "round t",

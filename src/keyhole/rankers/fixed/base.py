@@ -15,7 +15,10 @@ from keyhole.base.errors import (
     check_top_grade,
     shown,
 )
-from keyhole.contracts import Feedback, Impression, Item, Measure, Query, Ranker, are_finite
+from keyhole.contracts.lists import Feedback, Impression, Item, Query
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import Ranker
+from keyhole.contracts.states import are_finite
 from keyhole.kernels.compiled import kernel
 from keyhole.measures import measure as named_measure
 

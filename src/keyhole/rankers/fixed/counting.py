@@ -5,8 +5,8 @@ from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 from keyhole.base.errors import MAX_ROUND, IntArray, InvalidInput
 from keyhole.bounds import ftpl
-from keyhole.contracts import RankerKernel
 from keyhole.contracts.arrays import PerItem, Sorting, ranker_kernel
+from keyhole.contracts.rankers import RankerKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms
 from keyhole.kernels.sorting import sort_descending

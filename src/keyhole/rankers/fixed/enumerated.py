@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from keyhole.base.errors import IntArray, InvalidInput
-from keyhole.contracts import Measure
+from keyhole.contracts.measures import Measure
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniform
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from keyhole.base.errors import FloatArray, check_number
-from keyhole.contracts import Impression
+from keyhole.contracts.lists import Impression
 from keyhole.contracts.rows import SOLID, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar

@@ -14,7 +14,8 @@ from keyhole.base.errors import (
     check_integer,
     check_number,
 )
-from keyhole.contracts import Measure, RankerKernel
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import RankerKernel
 from keyhole.contracts.rows import ANY_CROWD, DASH_DOT, Guarantee, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.rankers.fixed.base import (

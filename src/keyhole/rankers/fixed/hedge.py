@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from keyhole.base.errors import check_integer, check_number
-from keyhole.contracts import MeasureParams, MeasureWork, RankerKernel, measure_work
+from keyhole.contracts.measures import MeasureParams, MeasureWork, measure_work
+from keyhole.contracts.rankers import RankerKernel
 from keyhole.contracts.rows import ANY_CROWD, DASHED, Guarantee, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.rankers.fixed.base import (

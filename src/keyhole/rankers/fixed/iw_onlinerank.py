@@ -6,10 +6,9 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 import numpy as np
 
 from keyhole.base.errors import FloatArray, check_number
-from keyhole.bounds import ftpl
-from keyhole.bounds import iw_onlinerank as bounds
-from keyhole.contracts import Impression
+from keyhole.bounds import ftpl, iw_onlinerank as bounds
 from keyhole.contracts.arrays import ItemIndices, PerItem, PerSeen, Sorting, ranker_kernel
+from keyhole.contracts.lists import Impression
 from keyhole.contracts.rows import ANY_CROWD, DASH_DOT, Guarantee, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import gumbels, scalar

@@ -7,7 +7,7 @@ import numpy as np
 from keyhole.base.display import some_of
 from keyhole.base.errors import MAX_ROUND, FloatArray, IntArray, InvalidInput, check_ranking
 from keyhole.bounds import ftpl, keystone
-from keyhole.contracts import Impression
+from keyhole.contracts.lists import Impression
 from keyhole.contracts.rows import ANY_CROWD, SOLID, Guarantee, Look, Question
 from keyhole.rankers.fixed.audited import MOST_BUCKETS, Histograms, odd_items
 from keyhole.rankers.fixed.base import Arrays, FixedListRanker, GameFacts, places_in

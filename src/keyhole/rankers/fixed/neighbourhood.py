@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.base.errors import IntArray, InvalidInput
 from keyhole.bounds import ftpl, precision
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.rankers import RankerKernel
 from keyhole.contracts.rows import ANY_CROWD, DASHED, Guarantee, Look
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.draw import uniform, uniforms

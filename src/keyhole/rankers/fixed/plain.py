@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_ranking
-from keyhole.contracts import Impression, RankerKernel
+from keyhole.contracts.lists import Impression
+from keyhole.contracts.rankers import RankerKernel
 from keyhole.contracts.rows import DASH_DOT, DOTTED, GREY, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import uniforms

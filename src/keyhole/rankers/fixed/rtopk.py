@@ -16,8 +16,8 @@ from keyhole.base.errors import (
     check_number,
 )
 from keyhole.bounds import blocks, choices, ftpl
-from keyhole.contracts import Impression
 from keyhole.contracts.arrays import Array, ItemFlags, ItemIndices, PerItem, ranker_kernel
+from keyhole.contracts.lists import Impression
 from keyhole.contracts.rows import ANY_CROWD, DASHED, Guarantee, Look, Question
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import scalar, uniforms_of

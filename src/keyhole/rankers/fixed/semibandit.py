@@ -7,8 +7,8 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray, check_number
 from keyhole.bounds import ftpl, precision
-from keyhole.contracts import Impression
 from keyhole.contracts.arrays import ItemIndices, PerItem, PerSeen, Sorting, ranker_kernel
+from keyhole.contracts.lists import Impression
 from keyhole.contracts.rows import ANY_CROWD, SOLID, Guarantee, Look
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import scalar, uniforms

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from keyhole.base.errors import FloatArray, InvalidInput, check_choice, check_flag, check_number
 from keyhole.base.limits import check_length, check_memory
-from keyhole.contracts import Query, Ranker, RankerKernel
 from keyhole.contracts.arrays import (
     ItemFlags,
     ItemIndices,
@@ -17,6 +16,8 @@ from keyhole.contracts.arrays import (
     SingleFeature,
     ranker_kernel,
 )
+from keyhole.contracts.lists import Query
+from keyhole.contracts.rankers import Ranker, RankerKernel
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.kernels.vectors import chain, linear_scores

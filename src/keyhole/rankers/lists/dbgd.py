@@ -171,7 +171,7 @@ class DBGD(StandardisedRanker):
 
     Examples
     --------
-    >>> from keyhole.contracts import Query
+    >>> from keyhole import Query
     >>> ranker = DBGD(1, 3, k=2)
     >>> query = Query(3, np.array([[10.0], [20.0], [90.0]]))
     >>> for _ in range(50):

@@ -15,8 +15,8 @@ from keyhole.rankers.lists.base import (
     step_of,
 )
 from keyhole.rankers.lists.steps import Step, centre
-from keyhole.surrogates import Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
+from keyhole.surrogates.base import Surrogate
 
 
 class DescentParams(NamedTuple):
@@ -92,7 +92,7 @@ class Descent(ContextualRanker):
     --------
     >>> ranker = Descent(2, 3, rate=1.0)
     >>> import numpy as np
-    >>> from keyhole.contracts import Feedback, Query
+    >>> from keyhole import Feedback, Query
     >>> impression = ranker.rank(Query(3, np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])))
     >>> ranker.update(impression, Feedback(np.array([0.0, 1.0, 0.0])))
     >>> ranker.state.weights.argmax()

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from keyhole.base.errors import check_integer, check_number, check_top_grade
 from keyhole.base.limits import check_memory
-from keyhole.contracts import Measure, MeasureParams, RankerKernel
+from keyhole.contracts.measures import Measure, MeasureParams
+from keyhole.contracts.rankers import RankerKernel
 from keyhole.contracts.rows import DASH_DOT, DOTTED, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.measures import measure as named_measure
@@ -23,9 +24,9 @@ from keyhole.rankers.lists.similarity import (
     similarity_of,
     similarity_work,
 )
-from keyhole.surrogates import SLAM, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
-from keyhole.surrogates.base import SurrogateWork, surrogate_work
+from keyhole.surrogates.base import Surrogate, SurrogateWork, surrogate_work
+from keyhole.surrogates.slam import SLAM
 
 _BUDGET = 1_000
 
@@ -272,7 +273,7 @@ class KernelMaxViolationPerceptron(_KernelPerceptron):
     Examples
     --------
     >>> import numpy as np
-    >>> from keyhole.contracts import Feedback, Query
+    >>> from keyhole import Feedback, Query
     >>> ranker = KernelMaxViolationPerceptron(1, 3, similarity="rbf", budget=10)
     >>> query = Query(3, np.array([[-1.0], [0.0], [1.0]]))    # the one in the middle is relevant
     >>> for _ in range(3):

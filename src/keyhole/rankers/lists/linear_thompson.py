@@ -66,7 +66,7 @@ class LinearThompson(RidgeRanker):
 
     Examples
     --------
-    >>> from keyhole.contracts import Query
+    >>> from keyhole import Query
     >>> ranker = LinearThompson(1, 3)
     >>> query = Query(3, np.array([[10.0], [20.0], [90.0]]))
     >>> for _ in range(20):

@@ -64,7 +64,7 @@ class LinUCB(RidgeRanker):
 
     Examples
     --------
-    >>> from keyhole.contracts import Query
+    >>> from keyhole import Query
     >>> ranker = LinUCB(1, 3)
     >>> query = Query(3, np.array([[10.0], [20.0], [90.0]]))
     >>> for _ in range(20):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from keyhole.base.errors import FloatArray, InvalidInput, check_choice, check_integer, check_number
 from keyhole.base.files import reading_arrays, write_arrays
-from keyhole.contracts import Ranker
+from keyhole.contracts.rankers import Ranker
 from keyhole.kernels.vectors import linear_scores
 from keyhole.rankers.lists.similarity import (
     SIMILARITIES,

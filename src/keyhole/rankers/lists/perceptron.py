@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keyhole.base.errors import InvalidInput, check_flag, check_number, check_top_grade
-from keyhole.contracts import Measure, MeasureParams
+from keyhole.contracts.measures import Measure, MeasureParams
 from keyhole.contracts.rows import DASHED, SOLID, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.vectors import chain
@@ -15,8 +15,9 @@ from keyhole.rankers.lists.base import (
     linear_kernel,
 )
 from keyhole.rankers.lists.gradient import by_item, show_greedily
-from keyhole.surrogates import SLAM, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
+from keyhole.surrogates.base import Surrogate
+from keyhole.surrogates.slam import SLAM
 
 
 class PerceptronParams(NamedTuple):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from keyhole.base.errors import InvalidInput, check_integer
 from keyhole.base.limits import check_memory
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.rankers import RankerKernel
 from keyhole.contracts.rows import SOLID, Guarantee, Look
 from keyhole.kernels.checking import all_finite
 from keyhole.kernels.compiled import kernel
@@ -232,7 +232,7 @@ class Recall(ContextualRanker):
 
     Examples
     --------
-    >>> from keyhole.contracts import Query
+    >>> from keyhole import Query
     >>> ranker = Recall(2, 3)
     >>> documents = Query(3, [[0.1, 5.0], [0.7, 3.0], [0.2, 4.0]])
     >>> impression = ranker.rank(documents)

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from keyhole.base.errors import check_integer
-from keyhole.contracts import RankerKernel
 from keyhole.contracts.arrays import ranker_kernel
+from keyhole.contracts.rankers import RankerKernel
 from keyhole.kernels.compiled import kernel, rare_kernel
 from keyhole.kernels.sorting import sort_descending
 from keyhole.kernels.vectors import linear_scores

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 from keyhole.base.errors import NotObservable, check_choice, check_integer, check_number
-from keyhole.contracts import RankerKernel
+from keyhole.contracts.rankers import RankerKernel
 from keyhole.contracts.rows import DASHED, Guarantee, Look
 from keyhole.kernels.compiled import assemble, kernel
 from keyhole.kernels.draw import scalar, uniforms
@@ -18,8 +18,8 @@ from keyhole.rankers.lists.base import (
     step_of,
 )
 from keyhole.rankers.lists.steps import Step, centre
-from keyhole.surrogates import Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
+from keyhole.surrogates.base import Surrogate
 from keyhole.surrogates.estimators import top_one_kernel, top_two_kernel
 from keyhole.surrogates.inclusion import inclusion_kernel
 from keyhole.surrogates.propensities import set_propensity
