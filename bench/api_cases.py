@@ -18,8 +18,7 @@ from typing import Any
 import httpx
 import requests
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode, checks
 

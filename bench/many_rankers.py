@@ -19,8 +19,7 @@ import urllib.request
 from itertools import count
 from pathlib import Path
 
-from bench.load import _KEY as KEY
-from bench.load import Connection, Kind, Templates, free_port
+from bench.load import _KEY as KEY, Connection, Kind, Templates, free_port
 from keyhole.client import Client
 from keyhole.service.commands import (
     Configure,

@@ -19,8 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.http_kills import LONGEST_LIFE as LONGEST_HTTP_LIFE
-from bench.http_kills import one_http_life
+from bench.http_kills import LONGEST_LIFE as LONGEST_HTTP_LIFE, one_http_life
 from keyhole.service.commands import (
     Activate,
     Configure,

@@ -12,7 +12,7 @@ from keyhole.contracts.lists import Feedback, Query
 from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import Table, all_settings
 from keyhole.measures import MEASURES
-from keyhole.policies.tables import POLICIES, SCORERS, policy
+from keyhole.policies import POLICIES, SCORERS, policy
 from keyhole.rankers import RANKERS
 from keyhole.reveals import REVEALS
 from keyhole.surrogates import SURROGATES

@@ -10,9 +10,11 @@ from typer.testing import CliRunner
 
 import keyhole
 from keyhole.base.errors import CannotWrite
-from keyhole.cli import classify as classify_module
-from keyhole.cli import evaluate as evaluate_module
-from keyhole.cli import play as play_module
+from keyhole.cli import (
+    classify as classify_module,
+    evaluate as evaluate_module,
+    play as play_module,
+)
 from keyhole.cli.app import app
 from keyhole.cli.exit_codes import MEANINGS, ExitCode
 from keyhole.monitoring.classification import classify

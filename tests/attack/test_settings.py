@@ -22,7 +22,7 @@ from keyhole.contracts.registry import all_settings
 from keyhole.game.comparators import best_fixed
 from keyhole.game.play import play
 from keyhole.measures import MEASURES, measure
-from keyhole.policies.tables import POLICIES, SCORERS
+from keyhole.policies import POLICIES, SCORERS
 from keyhole.rankers import RANKERS
 from keyhole.rankers.fixed.hedge import Hedge
 from keyhole.rankers.fixed.plain import Random

@@ -585,7 +585,7 @@ def test_the_client_imports_no_compiler_and_no_server():
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     seconds, *modules = ran.stdout.split()
-    heavy = {"numba", "scipy", "polars", "starlette", "uvicorn", "apsw", "typer", "keyhole.public"}
+    heavy = {"numba", "scipy", "polars", "starlette", "uvicorn", "apsw", "typer", "keyhole.rankers"}
     assert heavy.isdisjoint(modules)
     assert float(seconds) < 3.0  # 0.2 on a quiet machine
 

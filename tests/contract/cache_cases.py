@@ -29,8 +29,13 @@ from keyhole.rankers.lists.plain import RandomLists
 from keyhole.reveals import least_reveal
 from keyhole.surrogates import SURROGATES, surrogate
 from keyhole.worlds.flips import Flips
-from tests.contract.test_contextual import EQUAL, N_FEATURES, N_ITEMS, _make
-from tests.contract.test_contextual import EXAMPLES as LIST_EXAMPLES
+from tests.contract.test_contextual import (
+    EQUAL,
+    EXAMPLES as LIST_EXAMPLES,
+    N_FEATURES,
+    N_ITEMS,
+    _make,
+)
 from tests.contract.test_contracts import RANKER_EXAMPLES, REVEAL_EXAMPLES, WORLD_EXAMPLES
 
 ROUNDS = 40

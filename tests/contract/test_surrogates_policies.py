@@ -9,11 +9,10 @@ import pytest
 
 from keyhole.checks.policies import check_policy
 from keyhole.checks.surrogates import SURROGATE_CHECKS, check_items_are_exchangeable
+from keyhole.policies import POLICIES, SCORERS, policy as named_policy
 from keyhole.policies.base import Always, EpsilonGreedy, Greedy, Policy, Softmax, Uniform
 from keyhole.policies.forest import ForestScorer
 from keyhole.policies.linear import LinearScorer
-from keyhole.policies.tables import POLICIES, SCORERS
-from keyhole.policies.tables import policy as named_policy
 from keyhole.policies.training import fit_forests
 from keyhole.surrogates import SURROGATES, surrogate
 from keyhole.surrogates.base import Surrogate

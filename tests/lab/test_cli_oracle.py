@@ -14,8 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from keyhole.cli.app import app
-from keyhole.lab import atlas as maps
-from keyhole.lab import result_store
+from keyhole.lab import atlas as maps, result_store
 from keyhole.lab.atlas import Column, atlas_csv, columns_of, fill_column, make_atlas
 from keyhole.monitoring.verify import check_certificate
 

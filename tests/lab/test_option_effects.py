@@ -160,8 +160,7 @@ class Server:
 @pytest.fixture(autouse=True)
 def nothing_is_slow(monkeypatch, inputs):
     """Let figures be what they would draw, and services be here."""
-    from keyhole.service.http import app as http_app
-    from keyhole.service.http import server as http_server
+    from keyhole.service.http import app as http_app, server as http_server
 
     monkeypatch.setitem(LetorStream.__init__.__kwdefaults__, "block_bytes", 100)
     monkeypatch.setattr(keyhole.client, "AsyncClient", Service)

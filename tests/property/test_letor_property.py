@@ -6,8 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from keyhole.base.errors import InvalidInput

@@ -3,8 +3,7 @@
 import json
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from keyhole.monitoring.classification import classify_matrices
 from keyhole.monitoring.elimination import Span

@@ -1,8 +1,7 @@
 """The sort is the stable descending one for whatever keys can be thought of."""
 
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as npst
 
 from keyhole.kernels.sorting import sort_descending, sort_work

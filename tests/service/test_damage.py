@@ -20,8 +20,7 @@ from typer.testing import CliRunner
 from bench import bit_flips
 from bench.disks import FailingDisk
 from keyhole.cli.app import app
-from keyhole.service import group_commit as desk_module
-from keyhole.service import log_check, shutdown, snapshots
+from keyhole.service import group_commit as desk_module, log_check, shutdown, snapshots
 from keyhole.service.engine import Engine
 from keyhole.service.errors import (
     RankerDamaged,

@@ -559,8 +559,7 @@ def test_a_snapshot_that_does_not_hold_is_passed_over():
 
 
 def test_a_newer_library_writes_down_the_state_it_takes_over(monkeypatch):
-    from keyhole.service import engine as engines
-    from keyhole.service import ranker_state
+    from keyhole.service import engine as engines, ranker_state
 
     engine = engine_of()
     for _ in range(5):

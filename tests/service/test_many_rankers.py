@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keyhole.service import compilation, events
-from keyhole.service import ranker_state as lives
+from keyhole.service import compilation, events, ranker_state as lives
 from keyhole.service.commands import (
     Configure,
     FeedbackRequest,

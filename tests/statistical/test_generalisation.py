@@ -12,8 +12,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from keyhole.bounds import covering
-from keyhole.bounds import generalisation as bounds
+from keyhole.bounds import covering, generalisation as bounds
 from keyhole.checks.non_learners import check_only_learners_pass
 from keyhole.lab.kinds.risks import (
     RiskSpec,

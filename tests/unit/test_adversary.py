@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.theory.adversary import Defeat
-from bench.theory.adversary import defeat as play
+from bench.theory.adversary import Defeat, defeat as play
 from keyhole.base.errors import InvalidInput
 from keyhole.contracts.lists import Impression
 

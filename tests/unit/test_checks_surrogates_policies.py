@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from keyhole.checks import policies as of_policies
-from keyhole.checks import surrogates as of_surrogates
+from keyhole.checks import policies as of_policies, surrogates as of_surrogates
 from keyhole.policies.base import EpsilonGreedy, Policy
 from keyhole.policies.linear import LinearScorer
 from keyhole.surrogates.base import PairKernel, PartKernel, Surrogate, SurrogateKernel

@@ -18,9 +18,9 @@ from keyhole.lab.claims import CLAIMS
 from keyhole.lab.kinds import KINDS
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES
+from keyhole.policies import POLICIES, SCORERS
 from keyhole.policies.aligning import ALIGNMENTS
 from keyhole.policies.pairs import LOSSES
-from keyhole.policies.tables import POLICIES, SCORERS
 from keyhole.policies.training import NO_CLICK_RULES
 from keyhole.rankers import RANKERS
 from keyhole.rankers.fixed.base import FixedListRanker

@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 
 from keyhole.base.errors import KeyholeError
-from keyhole.bounds import covering as c
-from keyhole.bounds import generalisation as g
-from keyhole.bounds import scorers
+from keyhole.bounds import covering as c, generalisation as g, scorers
 from keyhole.bounds.guarantees import Problem, guarantees, smallest
 from keyhole.surrogates import SURROGATES, surrogate
 

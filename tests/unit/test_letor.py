@@ -15,8 +15,7 @@ import pytest
 from sklearn.datasets import load_svmlight_file
 
 from keyhole.base.errors import InvalidInput, UnknownName
-from keyhole.data.letor import parse as letor_parse
-from keyhole.data.letor import queries as letor_queries
+from keyhole.data.letor import parse as letor_parse, queries as letor_queries
 from keyhole.data.letor.queries import QuerySet
 from keyhole.data.letor.reader import iterate_letor, read_letor
 

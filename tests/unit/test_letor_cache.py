@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.data.letor import cache as letor_cache
-from keyhole.data.letor import queries as letor_queries
-from keyhole.data.letor import reader as letor
+from keyhole.data.letor import cache as letor_cache, queries as letor_queries, reader as letor
 from keyhole.data.letor.reader import read_letor
 
 TEXT = "2 qid:é 1:0.1 2:3\n0 qid:é 2:1e-5\n0 qid:b 1:1\n1 qid:c 1:7\n"

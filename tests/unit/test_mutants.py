@@ -254,7 +254,7 @@ def test_files_are_sampled_by_package():
     assert package_of("keyhole/game/play.py") == "game"
     assert package_of("keyhole/__main__.py") == "cli"
     assert package_of("keyhole/base/errors.py") == "base"
-    assert package_of("keyhole/public.py") == "base"
+    assert package_of("keyhole/__init__.py") == "base"
     assert package_of("keyhole/lab/figures/panels.py") == "figures"
     assert package_of("keyhole/lab/advice.py") == "lab"
 

@@ -13,8 +13,7 @@ from keyhole.base.errors import (
     check_number,
     check_top_grade,
 )
-from keyhole.bounds import covering
-from keyhole.bounds import generalisation as risk
+from keyhole.bounds import covering, generalisation as risk
 from keyhole.surrogates import surrogate as named_surrogate
 from keyhole.surrogates.base import Surrogate
 

@@ -10,14 +10,8 @@ A check raises AssertionError with a sentence that says what broke.
 """
 
 from keyhole.checks.attacks import ATTACKS
-from keyhole.checks.living import KEEPING_CHECKS, LIVING_CHECKS
-from keyhole.checks.measures import check_measure
-from keyhole.checks.non_learners import NonLearner, check_only_learners_pass, non_learners
-from keyhole.checks.policies import POLICY_CHECKS, check_policy
+from keyhole.checks.living import LIVING_CHECKS
 from keyhole.checks.rankers import RANKER_CHECKS
-from keyhole.checks.reveals import check_reveal
-from keyhole.checks.surrogates import SURROGATE_CHECKS, check_surrogate
-from keyhole.checks.worlds import check_world
 from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.worlds import World
 from keyhole.worlds.flips import Flips
@@ -29,22 +23,3 @@ def check_ranker(ranker: Ranker, world: World | None = None, rounds: int = 120) 
         world = Flips(ranker.n_items, n_relevant=max(1, ranker.n_items // 3))
     for check in (*RANKER_CHECKS, *LIVING_CHECKS, *ATTACKS):
         check(ranker, world, rounds)
-
-
-__all__ = [
-    "ATTACKS",
-    "KEEPING_CHECKS",
-    "LIVING_CHECKS",
-    "POLICY_CHECKS",
-    "RANKER_CHECKS",
-    "SURROGATE_CHECKS",
-    "NonLearner",
-    "check_measure",
-    "check_only_learners_pass",
-    "check_policy",
-    "check_ranker",
-    "check_reveal",
-    "check_surrogate",
-    "check_world",
-    "non_learners",
-]

@@ -8,9 +8,9 @@ import numpy as np
 
 from keyhole.base.errors import FloatArray
 from keyhole.checks.base import SEED, name_of, require
+from keyhole.policies import POLICIES
 from keyhole.policies.base import Policy
 from keyhole.policies.files import load_policy, save_policy
-from keyhole.policies.tables import POLICIES
 
 _ROUNDING = 1e-12
 

@@ -10,8 +10,7 @@ from keyhole.bounds.regrets import RegretBound, largest_regret, regret_bounds
 from keyhole.cli.description_options import command
 from keyhole.cli.terminal import Json, escape, print_json, say, show_table
 from keyhole.contracts.registry import options_of
-from keyhole.surrogates import SURROGATES
-from keyhole.surrogates import surrogate as named_surrogate
+from keyhole.surrogates import SURROGATES, surrogate as named_surrogate
 from keyhole.surrogates.base import Surrogate
 
 

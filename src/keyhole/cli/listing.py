@@ -7,8 +7,7 @@ from rich.table import Table
 
 from keyhole.cli.description_options import command
 from keyhole.cli.terminal import OUT, Json, escape, print_json
-from keyhole.contracts.registry import Table as NamedRows
-from keyhole.contracts.registry import options_of
+from keyhole.contracts.registry import Table as NamedRows, options_of
 from keyhole.lab.study import list_studies
 from keyhole.measures import MEASURES, measure
 from keyhole.rankers import RANKERS

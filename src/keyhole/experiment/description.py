@@ -25,8 +25,7 @@ from keyhole.rankers.fixed.plain import Fixed
 from keyhole.reveals import REVEALS, least_reveal
 from keyhole.reveals.noisy import Noisy
 from keyhole.reveals.top import Top
-from keyhole.surrogates import SURROGATES
-from keyhole.surrogates import surrogate as named_surrogate
+from keyhole.surrogates import SURROGATES, surrogate as named_surrogate
 from keyhole.surrogates.base import Surrogate
 from keyhole.worlds.choices import Choices
 

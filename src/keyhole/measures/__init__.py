@@ -7,19 +7,6 @@ from typing import Any
 from keyhole.base.errors import InvalidInput, check_integer, shown
 from keyhole.contracts.measures import Measure
 from keyhole.contracts.registry import Table
-from keyhole.measures.ap import AP
-from keyhole.measures.auc import AUC
-from keyhole.measures.dcg import DCG
-from keyhole.measures.err import ERR
-from keyhole.measures.induced import APLoss, NDCGLoss
-from keyhole.measures.inversion import InversionLoss
-from keyhole.measures.linear import LinearMeasure
-from keyhole.measures.ndcg import NDCG
-from keyhole.measures.pairwise import PairwiseLoss
-from keyhole.measures.precision import Precision
-from keyhole.measures.recall import Recall
-from keyhole.measures.rr import RR
-from keyhole.measures.sum_loss import SumLoss
 
 _MOST_DIGITS = 18
 """Digits of a cutoff; Python reads no number of more than some thousands."""
@@ -85,23 +72,3 @@ def _made(name: str, **options: Any) -> Measure:
         raise InvalidInput(f"cutoff of measure {shown(name)} must be a whole number after the @.")
     depth = check_integer(int(cutoff), f"cutoff of {base}", at_least=1)
     return MEASURES.make(base, cutoff=depth, **options)
-
-
-__all__ = [
-    "AP",
-    "AUC",
-    "DCG",
-    "ERR",
-    "MEASURES",
-    "NDCG",
-    "RR",
-    "APLoss",
-    "InversionLoss",
-    "LinearMeasure",
-    "NDCGLoss",
-    "PairwiseLoss",
-    "Precision",
-    "Recall",
-    "SumLoss",
-    "measure",
-]

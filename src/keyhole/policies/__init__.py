@@ -1,44 +1,45 @@
-"""Pick one of K: advertisements, chosen by what logged clicks taught."""
+"""Pick one of K: advertisements, chosen by what logged clicks taught; one row each."""
 
-from keyhole.policies.base import (
-    Always,
-    EpsilonGreedy,
-    Greedy,
-    Policy,
+from collections.abc import Mapping
+from typing import Any
+
+from keyhole.contracts.registry import Table
+from keyhole.policies.base import Policy, Scorer
+
+SCORERS: Table[Scorer] = Table(
+    "scorer",
     Scorer,
-    Softmax,
-    Uniform,
+    {
+        "linear": "keyhole.policies.linear:LinearScorer",
+        "forest": "keyhole.policies.forest:ForestScorer",
+    },
 )
-from keyhole.policies.choosing import MODELS, Trained, train_policy
-from keyhole.policies.files import load_policy, save_policy
-from keyhole.policies.forest import ForestScorer
-from keyhole.policies.linear import LinearScorer
-from keyhole.policies.online import OnlineRankers
-from keyhole.policies.pairs import fit_pairs
-from keyhole.policies.tables import POLICIES, SCORERS, policy
-from keyhole.policies.training import fit_classifiers, fit_forests, fit_rankers
-
-__all__ = [
-    "MODELS",
-    "POLICIES",
-    "SCORERS",
-    "Always",
-    "EpsilonGreedy",
-    "ForestScorer",
-    "Greedy",
-    "LinearScorer",
-    "OnlineRankers",
-    "Policy",
-    "Scorer",
-    "Softmax",
-    "Trained",
-    "Uniform",
-    "fit_classifiers",
-    "fit_forests",
-    "fit_pairs",
-    "fit_rankers",
-    "load_policy",
+POLICIES: Table[Policy] = Table(
     "policy",
-    "save_policy",
-    "train_policy",
-]
+    Policy,
+    {
+        "uniform": "keyhole.policies.base:Uniform",
+        "always": "keyhole.policies.base:Always",
+        "greedy": "keyhole.policies.base:Greedy",
+        "epsilon-greedy": "keyhole.policies.base:EpsilonGreedy",
+        "softmax": "keyhole.policies.base:Softmax",
+    },
+)
+
+
+def policy(name: str | Mapping[str, Any] | Policy, **settings: Any) -> Policy:
+    """Return a policy by its name or spec; its ``scorer`` may be a spec too.
+
+    Examples
+    --------
+    >>> scorer = {"name": "linear", "weights": [[1], [2]], "offsets": [0, 1]}
+    >>> greedy = policy("greedy", scorer=scorer)
+    >>> policy(greedy.spec).probabilities([[3.0]]).tolist()
+    [[0.0, 1.0]]
+    """
+    if not isinstance(name, Policy):
+        name, of_spec = POLICIES.read(name)
+        settings = {**of_spec, **settings}
+        if isinstance(settings.get("scorer"), Mapping):
+            settings["scorer"] = SCORERS.make(settings["scorer"])
+    return POLICIES.make(name, **settings)

@@ -11,11 +11,11 @@ from keyhole.base.display import Described, Description, description_of
 from keyhole.base.errors import IntArray, InvalidInput, check_choice, check_integer, check_seed
 from keyhole.data.bandit.log import BanditLog
 from keyhole.kernels.draw import Draw, uniforms
+from keyhole.policies import POLICIES
 from keyhole.policies.base import Policy, Scorer
 from keyhole.policies.judging import mean_auc, mean_likelihood
 from keyhole.policies.linear import LinearScorer
 from keyhole.policies.pairs import POLICY_STREAM
-from keyhole.policies.tables import POLICIES
 from keyhole.policies.training import fit_classifiers, fit_forests, fit_rankers
 
 FOLD_USE = 3

@@ -9,8 +9,8 @@ from keyhole.base.errors import InvalidInput, check_choice
 from keyhole.base.files import reading_arrays, write_arrays
 from keyhole.contracts.registry import Table, registered_name
 from keyhole.data.bandit.row_digests import SeenRows
+from keyhole.policies import POLICIES, SCORERS
 from keyhole.policies.base import Policy, ScorePolicy, Scorer
-from keyhole.policies.tables import POLICIES, SCORERS
 
 _FORMAT = 1
 

@@ -10,41 +10,6 @@ from keyhole.base.errors import InvalidInput
 from keyhole.base.files import reading_arrays
 from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import Table, no_new_code
-from keyhole.rankers.fixed.base import FixedListRanker
-from keyhole.rankers.fixed.cascade_ucb import CascadeUCB
-from keyhole.rankers.fixed.epsilon_greedy import EpsilonGreedy
-from keyhole.rankers.fixed.forecaster import Forecaster
-from keyhole.rankers.fixed.full_information import FTPL, OnlineRank
-from keyhole.rankers.fixed.hedge import Hedge
-from keyhole.rankers.fixed.iw_onlinerank import IWOnlineRank
-from keyhole.rankers.fixed.keystone import Keystone
-from keyhole.rankers.fixed.neighbourhood import NeighbourhoodWatch
-from keyhole.rankers.fixed.pege import PEGE
-from keyhole.rankers.fixed.pege2 import PEGE2
-from keyhole.rankers.fixed.plain import Fixed, Random
-from keyhole.rankers.fixed.rtopk import RTopK
-from keyhole.rankers.fixed.semibandit import SemiBandit
-from keyhole.rankers.fixed.subroutines import SUBROUTINES
-from keyhole.rankers.fixed.thompson import Thompson
-from keyhole.rankers.fixed.toprank import TopRank
-from keyhole.rankers.lists.base import ContextualRanker
-from keyhole.rankers.lists.dbgd import DBGD
-from keyhole.rankers.lists.gradient import Descent
-from keyhole.rankers.lists.kernel_perceptron import (
-    KernelMaxViolationPerceptron,
-    KernelSLAMPerceptron,
-)
-from keyhole.rankers.lists.linear_thompson import LinearThompson
-from keyhole.rankers.lists.linucb import LinUCB
-from keyhole.rankers.lists.pdgd import PDGD
-from keyhole.rankers.lists.perceptron import (
-    ClassificationPerceptron,
-    MaxViolationPerceptron,
-    SLAMPerceptron,
-)
-from keyhole.rankers.lists.plain import RandomLists
-from keyhole.rankers.lists.recall import Recall
-from keyhole.rankers.lists.top_k import ContextualRTopK
 
 RANKERS: Table[Ranker] = Table(
     "ranker",
@@ -152,44 +117,3 @@ def of_state(arrays: Mapping[str, Any], *, trusted: bool = False) -> Ranker:
     with nullcontext() if trusted else no_new_code():
         made = ranker(spec)
     return made.load_state_dict(arrays)
-
-
-__all__ = [
-    "DBGD",
-    "FTPL",
-    "PDGD",
-    "PEGE",
-    "PEGE2",
-    "RANKERS",
-    "SUBROUTINES",
-    "CascadeUCB",
-    "ClassificationPerceptron",
-    "ContextualRTopK",
-    "ContextualRanker",
-    "Descent",
-    "EpsilonGreedy",
-    "Fixed",
-    "FixedListRanker",
-    "Forecaster",
-    "Hedge",
-    "IWOnlineRank",
-    "KernelMaxViolationPerceptron",
-    "KernelSLAMPerceptron",
-    "Keystone",
-    "LinUCB",
-    "LinearThompson",
-    "MaxViolationPerceptron",
-    "NeighbourhoodWatch",
-    "OnlineRank",
-    "RTopK",
-    "Random",
-    "RandomLists",
-    "Recall",
-    "SLAMPerceptron",
-    "SemiBandit",
-    "Thompson",
-    "TopRank",
-    "load",
-    "of_state",
-    "ranker",
-]

@@ -5,7 +5,6 @@ from typing import Any
 
 from keyhole.contracts.registry import Table
 from keyhole.contracts.reveals import Reveal
-from keyhole.reveals.choice import Choice
 from keyhole.reveals.full import Full
 from keyhole.reveals.top import Top
 
@@ -33,6 +32,3 @@ def reveal(name: str | Mapping[str, Any] | Reveal, /, **settings: Any) -> Reveal
 def least_reveal(depth: int, n_items: int) -> Reveal:
     """Return the reveal that shows the first positions of a list, and no more than it must."""
     return Full() if depth >= n_items else Top(max(depth, 1))
-
-
-__all__ = ["REVEALS", "Choice", "Full", "Top", "least_reveal", "reveal"]

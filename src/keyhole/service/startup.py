@@ -7,6 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from keyhole.base.errors import InvalidInput
+from keyhole.rankers import RANKERS
 from keyhole.service.compilation import Preparer
 from keyhole.service.errors import StoreDamaged
 from keyhole.service.events import Config, body_of
@@ -36,6 +37,7 @@ def opener(settings: Settings, store: Store, preparer: Preparer) -> Callable[[],
         # which slows down the start and later requests.
         gc.disable()
         try:
+            list(RANKERS.values())  # imported now, not while a request waits
             preparer.prepare_all(_configs(store))
             desk = Desk(
                 store,

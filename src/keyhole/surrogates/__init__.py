@@ -4,38 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keyhole.contracts.registry import Table
-from keyhole.surrogates.base import (
-    PairKernel,
-    PartKernel,
-    Surrogate,
-    SurrogateKernel,
-    SurrogateWork,
-    surrogate_work,
-)
-from keyhole.surrogates.estimators import (
-    doubly_robust_kernel,
-    top_k,
-    top_one,
-    top_one_kernel,
-    top_two,
-    top_two_kernel,
-)
-from keyhole.surrogates.hinge import Hinge
-from keyhole.surrogates.inclusion import inclusion_kernel
-from keyhole.surrogates.interactions import interaction_order
-from keyhole.surrogates.kl import UnnormalisedKL
-from keyhole.surrogates.listnet import ListNet
-from keyhole.surrogates.logistic import Logistic
-from keyhole.surrogates.max_violation import MaxViolation
-from keyhole.surrogates.ndcg_squared import NDCGSquared
-from keyhole.surrogates.ordinal import Ordinal
-from keyhole.surrogates.pairwise_squared import PairwiseSquared
-from keyhole.surrogates.poisson import Poisson
-from keyhole.surrogates.propensities import ordered_propensity, set_propensity
-from keyhole.surrogates.ranksvm import RankSVM
-from keyhole.surrogates.slam import SLAM
-from keyhole.surrogates.smooth_dcg import SmoothDCG, annealed_eps
-from keyhole.surrogates.squared import Squared
+from keyhole.surrogates.base import Surrogate
 
 SURROGATES: Table[Surrogate] = Table(
     "surrogate",
@@ -81,39 +50,3 @@ max_violation, ndcg_squared, ordinal, pairwise_squared, poisson, ranksvm, slam, 
 squared, got 'rank_svm'. Did you mean 'ranksvm'?
     """
     return SURROGATES.make(name, **options)
-
-
-__all__ = [
-    "SLAM",
-    "SURROGATES",
-    "Hinge",
-    "ListNet",
-    "Logistic",
-    "MaxViolation",
-    "NDCGSquared",
-    "Ordinal",
-    "PairKernel",
-    "PairwiseSquared",
-    "PartKernel",
-    "Poisson",
-    "RankSVM",
-    "SmoothDCG",
-    "Squared",
-    "Surrogate",
-    "SurrogateKernel",
-    "SurrogateWork",
-    "UnnormalisedKL",
-    "annealed_eps",
-    "doubly_robust_kernel",
-    "inclusion_kernel",
-    "interaction_order",
-    "ordered_propensity",
-    "set_propensity",
-    "surrogate",
-    "surrogate_work",
-    "top_k",
-    "top_one",
-    "top_one_kernel",
-    "top_two",
-    "top_two_kernel",
-]

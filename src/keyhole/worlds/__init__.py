@@ -5,17 +5,6 @@ from typing import Any
 
 from keyhole.contracts.registry import Table
 from keyhole.contracts.worlds import World
-from keyhole.worlds.choices import Choices
-from keyhole.worlds.flips import Flips
-from keyhole.worlds.gaussian import Gaussian
-from keyhole.worlds.generated import Graded, Separable
-from keyhole.worlds.near_ties import NearTies
-from keyhole.worlds.outcomes import Hopeless, Outcomes
-from keyhole.worlds.phases import Alternating, Independent, Rising, Takeover
-from keyhole.worlds.queries import Queries
-from keyhole.worlds.switching import Switching
-from keyhole.worlds.table import Ratings, Recorded, Shuffled
-from keyhole.worlds.walking import Walking
 
 WORLDS: Table[World] = Table(
     "world",
@@ -54,27 +43,3 @@ def world(name: str | Mapping[str, Any] | World, /, **settings: Any) -> World:
     Switching(period=9)
     """
     return WORLDS.make(name, **settings)
-
-
-__all__ = [
-    "WORLDS",
-    "Alternating",
-    "Choices",
-    "Flips",
-    "Gaussian",
-    "Graded",
-    "Hopeless",
-    "Independent",
-    "NearTies",
-    "Outcomes",
-    "Queries",
-    "Ratings",
-    "Recorded",
-    "Rising",
-    "Separable",
-    "Shuffled",
-    "Switching",
-    "Takeover",
-    "Walking",
-    "world",
-]

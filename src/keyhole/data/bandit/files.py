@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import InvalidInput
-from keyhole.data.bandit.impressions import COLUMNS as IMPRESSIONS
-from keyhole.data.bandit.impressions import log_of_impressions
+from keyhole.data.bandit.impressions import COLUMNS as IMPRESSIONS, log_of_impressions
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.tables import (
     CsvFile,

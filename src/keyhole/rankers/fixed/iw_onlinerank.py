@@ -6,8 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 import numpy as np
 
 from keyhole.base.errors import FloatArray, check_number
-from keyhole.bounds import ftpl
-from keyhole.bounds import iw_onlinerank as bounds
+from keyhole.bounds import ftpl, iw_onlinerank as bounds
 from keyhole.contracts.arrays import ItemIndices, PerItem, PerSeen, Sorting, ranker_kernel
 from keyhole.contracts.lists import Impression
 from keyhole.contracts.rows import ANY_CROWD, DASH_DOT, Guarantee, Look

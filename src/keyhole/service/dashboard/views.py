@@ -42,8 +42,7 @@ from keyhole.service.evaluations import evaluate
 from keyhole.service.group_commit import Desk
 from keyhole.service.paging import page_of
 from keyhole.service.ranker_state import LiveRanker
-from keyhole.service.summary import brief, event_page
-from keyhole.service.summary import summary as summary_of
+from keyhole.service.summary import brief, event_page, summary as summary_of
 
 _JSON = ".json"
 _STATUSES: dict[type[KeyholeError], int] = {
