@@ -122,7 +122,7 @@ def choose_l2(fit: Fit, judge: Judge, log: BanditLog, grid: tuple[float, ...], s
 
 
 @dataclass(frozen=True)
-class Contender:
+class AdLearner:
     """Who is trained.
 
     ``scorers`` are the names of what ``train`` returns for a penalty, the settings and what all
@@ -174,9 +174,9 @@ def _forests(l2: float, settings: AdSettings, **given: Any) -> tuple[Scorer, ...
 
 
 CONTENDERS = {
-    "rankers": Contender(("ranker", "ranker-f1"), _rankers, takes_all=True, by_auc=True),
-    "classifier": Contender(("classifier",), _classifiers),
-    "forest": Contender(("forest",), _forests, has_penalty=False),
+    "rankers": AdLearner(("ranker", "ranker-f1"), _rankers, takes_all=True, by_auc=True),
+    "classifier": AdLearner(("classifier",), _classifiers),
+    "forest": AdLearner(("forest",), _forests, has_penalty=False),
 }
 
 
