@@ -1,5 +1,6 @@
 """The command that says from a log whether a policy beats a baseline."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +29,7 @@ from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.figures.values import save_values
 from keyhole.offline.bounds import BOUNDS, DEFAULT_BOUND
 from keyhole.offline.evaluation import evaluate
-from keyhole.offline.lists import LOGGED, Rankings, evaluate_lists, rankings_by
+from keyhole.offline.lists import LOGGED, evaluate_lists, rankings_by
 from keyhole.offline.report import Evaluation, Line, told
 from keyhole.offline.target import NAMED
 from keyhole.policies.files import load_policy
@@ -45,19 +46,19 @@ _RANKERS_LOG = ".npz"
 """How the names of files end that Log.save writes."""
 
 
-def _policy(text: str, option: str) -> Any:
-    """Return a named policy as its name, or a saved one from its file."""
-    if text in NAMED:
+def _chosen(
+    text: str, option: str, names: Sequence[str], what: str, load: Callable[[Path], Any]
+) -> Any:
+    """Return what has a name as its name, and anything else as its file has it."""
+    if text in names:
         return text
     try:
         is_file = Path(text).is_file()
     except (OSError, ValueError):  # a name that no file can have
         is_file = False
     if not is_file:
-        raise InvalidInput(
-            f"{option} must be {', '.join(NAMED)} or the file of a saved policy, got {shown(text)}."
-        )
-    return load_policy(Path(text))
+        raise InvalidInput(f"{option} must be {', '.join(names)} or {what}, got {shown(text)}.")
+    return load(Path(text))
 
 
 def _n_actions(given: int | None, policies: list[Any]) -> int | None:
@@ -94,7 +95,9 @@ def _evaluate_choices(
     log: Path, policy: str, baseline: str, actions: int | None, **options: Any
 ) -> Evaluation:
     """Return the verdict on a policy, whose names of actions and features the log is read by."""
-    policies = [_policy(policy, "--policy"), _policy(baseline, "--baseline")]
+    given = {"--policy": policy, "--baseline": baseline}
+    what = "the file of a saved policy"
+    policies = [_chosen(text, name, NAMED, what, load_policy) for name, text in given.items()]
     logged = read_bandit(
         log,
         n_actions=_n_actions(actions, policies),
@@ -104,27 +107,15 @@ def _evaluate_choices(
     return evaluate(logged, *policies, names=(Path(policy).name, Path(baseline).name), **options)
 
 
-def _rankings(text: str, option: str, log: Log) -> Rankings:
-    """Return what a saved model would have shown in each row of a log, or that it is the log."""
-    if text == LOGGED:
-        return LOGGED
-    if not Path(text).is_file():
-        raise InvalidInput(
-            f"{option} must be {LOGGED} or a model saved by keyhole learn, for the log of a "
-            f"ranker, got {shown(text)}."
-        )
-    return rankings_by(load_model(Path(text)), log, text)
-
-
 def _evaluate_lists(path: Path, policy: str, baseline: str, **options: Any) -> Evaluation:
     """Return the verdict on a model of documents."""
-    log = Log.load(path)
+    log, what = Log.load(path), "a model saved by keyhole learn, for the log of a ranker"
+    rankings = []
+    for name, text in {"--policy": policy, "--baseline": baseline}.items():
+        chosen = _chosen(text, name, (LOGGED,), what, load_model)
+        rankings.append(chosen if chosen == LOGGED else rankings_by(chosen, log, text))
     return evaluate_lists(
-        log,
-        _rankings(policy, "--policy", log),
-        _rankings(baseline, "--baseline", log),
-        names=(Path(policy).name, Path(baseline).name),
-        **options,
+        log, rankings[0], rankings[1], names=(Path(policy).name, Path(baseline).name), **options
     )
 
 

@@ -257,10 +257,11 @@ def compare(
     are taken row by row unless they are given. ``remarks`` are warnings that come first.
     """
     policy, baseline = sides
+    names = tuple(dict.fromkeys([*bounds, bound]))
 
     def line(estimate: Estimate, trials: tuple[int, int] | str | None = None) -> Line:
         options: dict[str, Any] = {} if trials is None else {"trials": trials}
-        return Line.of(estimate, confidence, names=tuple(bounds), seed=seed, **options)
+        return Line.of(estimate, confidence, names=names, seed=seed, **options)
 
     judged = [
         Judged(

@@ -117,79 +117,62 @@ def choose_l2(fit: Fit, judge: Judge, log: BanditLog, grid: tuple[float, ...], s
     return grid[int(np.argmax(found))]
 
 
-class Training(NamedTuple):
-    """A log, the weight of the penalty and all else that contenders are fitted with."""
-
-    log: BanditLog
-    l2: float
-    settings: AdSettings
-    seed: int
-
-    @property
-    def common(self) -> dict[str, Any]:
-        """What all of them take."""
-        return {
-            "contexts": self.log.contexts,
-            "actions": self.log.actions,
-            "rewards": self.log.rewards,
-            "n_actions": self.log.n_actions,
-            "negatives_per_click": self.settings.negatives_per_click,
-            "no_click": "never",
-            "seed": self.seed,
-        }
-
-
-def _rankers(given: Training) -> tuple[Scorer, ...]:
-    fitted = descend_ads(**given.common, l2=given.l2, n_steps=given.settings.n_steps)
-    return fitted.aligned("calibrated"), fitted.aligned("f1")
-
-
-def _by_auc(settings: AdSettings) -> Judge:
-    return mean_auc
-
-
-def _by_likelihood(settings: AdSettings) -> Judge:
-    return partial(mean_likelihood, negatives_per_click=settings.negatives_per_click)
-
-
 @dataclass(frozen=True)
 class AdLearner:
     """Who is trained.
 
-    ``scorers`` are the names of what ``train`` returns, of which the first is judged where the
-    penalty is chosen. ``has_penalty`` says whether it has one, ``takes_all`` that it learns from
-    all visitors where the others learn from samples (figure 5.2).
+    ``scorers`` are the names of what ``train`` returns for a penalty, the settings and what all
+    contenders take; the first is judged where the penalty is chosen. ``has_penalty`` says whether
+    it has one, ``takes_all`` that it learns from all visitors where the others learn from samples
+    (figure 5.2), ``by_auc`` that it is trained for that and not for likelihood.
     """
 
     scorers: tuple[str, ...]
-    train: Callable[[Training], tuple[Scorer, ...]]
-    judge: Callable[[AdSettings], Judge]
+    train: Callable[..., tuple[Scorer, ...]]
     has_penalty: bool = True
     takes_all: bool = False
+    by_auc: bool = False
 
     def fit(self, settings: AdSettings, seed: int) -> Fit:
         """Return how it is fitted."""
-        return lambda log, l2: self.train(Training(log, l2, settings, seed))
+
+        def fit(log: BanditLog, l2: float) -> tuple[Scorer, ...]:
+            return self.train(
+                l2, settings, contexts=log.contexts, actions=log.actions, rewards=log.rewards,
+                n_actions=log.n_actions, negatives_per_click=settings.negatives_per_click,
+                no_click="never", seed=seed,
+            )  # fmt: skip
+
+        return fit
+
+    def judge(self, settings: AdSettings) -> Judge:
+        """Return how good its scorers are, by what it is trained for."""
+        if self.by_auc:
+            return mean_auc
+        return partial(mean_likelihood, negatives_per_click=settings.negatives_per_click)
 
     def grid(self, settings: AdSettings) -> tuple[float, ...]:
         """Return the penalties to choose from."""
         return settings.l2_grid if self.has_penalty else (0.0,)
 
 
+def _rankers(l2: float, settings: AdSettings, **given: Any) -> tuple[Scorer, ...]:
+    fitted = descend_ads(**given, l2=l2, n_steps=settings.n_steps)
+    return fitted.aligned("calibrated"), fitted.aligned("f1")  # and as in the thesis
+
+
+def _classifiers(l2: float, settings: AdSettings, **given: Any) -> tuple[Scorer, ...]:
+    return (fit_classifiers(**given, l2=l2),)
+
+
+def _forests(l2: float, settings: AdSettings, **given: Any) -> tuple[Scorer, ...]:
+    return (fit_forests(**given, n_trees=settings.n_trees),)
+
+
 CONTENDERS = {
-    # Calibrated, and as in the thesis.
-    "rankers": AdLearner(("ranker", "ranker-f1"), _rankers, _by_auc, takes_all=True),
-    "classifier": AdLearner(
-        ("classifier",),
-        lambda given: (fit_classifiers(**given.common, l2=given.l2),),
-        _by_likelihood,
-    ),
-    "forest": AdLearner(
-        ("forest",),
-        lambda given: (fit_forests(**given.common, n_trees=given.settings.n_trees),),
-        _by_likelihood,
-        has_penalty=False,
-    ),
+    "rankers": AdLearner(("ranker", "ranker-f1"), _rankers, takes_all=True, by_auc=True),
+    "classifier": AdLearner(("classifier",), _classifiers),
+    "forest": AdLearner(("forest",), _forests, has_penalty=False),
 }
 
 

@@ -102,21 +102,12 @@ def build_ads(spec: AdSpec) -> AdSpec:
 
 @lru_cache(maxsize=4096)  # one training serves all metrics and all names of a contender
 def _trained(spec: AdSpec, contender: str, seed: int) -> dict[str, dict[str, float]]:
-    settings = AdSettings(
-        n_steps=spec.steps,
-        n_trees=spec.trees,
-        negatives_per_click=spec.negatives_per_click or None,
-    )
+    negatives = spec.negatives_per_click or None
+    settings = AdSettings(spec.steps, spec.trees, negatives_per_click=negatives)
+    asked: dict[str, Any] = {"contenders": (contender,), "seed": seed}
     if spec.data in CAMPAIGNS:
-        return campaign_policies(
-            spec.data,
-            settings,
-            shape=spec.shape,
-            share=spec.share,
-            contenders=(contender,),
-            seed=seed,
-        )
-    return class_policies(load_classes(spec.data), settings, contenders=(contender,), seed=seed)
+        return campaign_policies(spec.data, settings, shape=spec.shape, share=spec.share, **asked)
+    return class_policies(load_classes(spec.data), settings, **asked)
 
 
 def _value(spec: AdSpec, seed: int) -> float:
