@@ -17,12 +17,12 @@ pytestmark = pytest.mark.interpreted
 GAMES = {
     "a fixed list": Experiment(items=5, top=2, rounds=30, runs=2, seed=3, measure="SumLoss"),
     "another ranker": Experiment(
-        ranker="rtopk", world="gaussian", rounds=20, ranker_options={"n_blocks": 4},
+        ranker="rtopk", world="gaussian", rounds=20, ranker_options={"n_blocks": 2},
         world_options={"sd": 0.2}, reveal="top:3", same_users=True, comparator="final", points=7,
     ),
     "query-document lists": Experiment(
         ranker="contextual-rtopk", world="graded", top=1, rounds=20, noise=0.5,
-        ranker_options={"surrogate": {"name": "ordinal"}}, world_options={"n_items": 6},
+        ranker_options={"surrogate": {"name": "ordinal"}}, world_options={"max_grade": 3},
     ),
 }  # fmt: skip
 
@@ -64,8 +64,8 @@ def test_plain_data_has_what_its_kind_of_list_has_and_what_was_given():
 
 @pytest.mark.parametrize("world", ["flips", "graded"])
 def test_noise_is_in_what_is_revealed_of_both_kinds_of_list(world):
-    told = Experiment(world=world, rounds=40, runs=2, top=1, measure="DCG")
-    noisy = Experiment(world=world, rounds=40, runs=2, top=1, measure="DCG", noise=1.0)
+    told = Experiment(world=world, rounds=20, top=1, measure="DCG")
+    noisy = Experiment(world=world, rounds=20, top=1, measure="DCG", noise=1.0)
     assert isinstance(noisy.build().reveal, Noisy)
     assert not np.array_equal(told.play().scores, noisy.play().scores)
 
@@ -113,21 +113,23 @@ def test_the_service_makes_the_same_ranker_of_the_same_list(name):
     )
     served = config_of(request, "shop", b"").spec
     built = Experiment(ranker=name, items=3, top=depth, measure="Precision@1", seed=4).build()
-    assert served == built.ranker.fresh(horizon=None, items=items).spec
+    told = built.ranker.fresh(horizon=None, items=items, measure="Precision@1")
+    assert served == told.spec
 
 
 @pytest.mark.parametrize("name", ["recall", "linucb", "contextual-rtopk", "random-lists"])
 def test_the_service_makes_the_same_ranker_of_query_document_lists(name):
     settings = {"row_norm": 1.0, "surrogate": "kl"} if name == "contextual-rtopk" else {}
     request = RankerRequest(
-        n_features=4, max_items=6, k=1, measure="NDCG@10", ranker=name, seed=4, settings=settings
+        n_features=20, max_items=20, k=1, measure="NDCG@10", ranker=name, seed=4, settings=settings
     )
     served = config_of(request, "shop", b"").spec
     built = Experiment(
         ranker=name, world="separable", top=None if name == "random-lists" else 1, seed=4,
-        ranker_options=settings, world_options={"n_items": 6, "n_features": 4},
+        ranker_options=settings,
     ).build()  # fmt: skip
-    own = {"id_column": 4, "n_features": 5} if name == "recall" else {}
+    own = {"id_column": 20, "n_features": 21} if name == "recall" else {}
+    own |= {"surrogate": "kl"} if "surrogate" in served else {}
     assert served == {**built.ranker.spec, **own}
 
 
