@@ -317,6 +317,21 @@ def test_unknown_paper():
     assert "Did you mean 'thesis-fig3." in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["pla"], "No such command 'pla'. Did you mean 'play'? What there is: keyhole --help"),
+        (["xyzzy"], "No such command 'xyzzy'. What there is: keyhole --help"),
+        (
+            ["play", "--rounds", "x"],
+            "parse string as an integer. What there is: keyhole play --help",
+        ),
+    ],
+)
+def test_what_is_not_there_is_one_sentence_with_one_stop(words, sentence):
+    assert run(*words, code=2).stderr.strip().endswith(sentence)
+
+
 @pytest.mark.parametrize("command", [[], ["play"], ["list"], ["reproduce"]])
 def test_help_teaches(command):
     shown = run(*command, "--help").stdout

@@ -144,7 +144,7 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch, tmp_path):
         assert (cache["writable"], cache["files"]) == (can, int(kept is not None))
         shown = run("doctor").stdout
         assert ("CANNOT be written" in shown) != can
-        assert ("1 files, 1 MiB" in shown) == (kept is not None)
+        assert ("1 file, 1 MiB" in shown) == (kept is not None)
         assert ("cannot be used" in shown) == (kept is None)
     elsewhere = tmp_path / "else" / "where"
     monkeypatch.setattr(doctor, "kept_in", lambda: elsewhere / "kernels_0")
@@ -164,6 +164,11 @@ def test_data_that_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "play_known_game", lambda: doctor.KNOWN_REGRET)
     monkeypatch.setenv("KEYHOLE_DATA", str(tmp_path / "absent"))
     assert "absent, which is not there" in run("doctor").stdout
+    monkeypatch.delenv("KEYHOLE_DATA")
+    with monkeypatch.context() as elsewhere:
+        elsewhere.chdir(tmp_path)
+        said = run("doctor").stdout
+    assert "data none: KEYHOLE_DATA names the folder of data sets\n" in said
     (tmp_path / "jester").mkdir()
     monkeypatch.setenv("KEYHOLE_DATA", str(tmp_path))
     assert json.loads(run("doctor", "--json").stdout)["data"]["sets"] == ["jester"]

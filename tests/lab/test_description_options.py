@@ -48,10 +48,11 @@ def play(
     drawn: Drawn,
     quietly: Annotated[bool | None, "Say nothing."] = None,
     chosen: Annotated[str, typer.Option("--by", help="Who chose.")] = "me",
+    dressed: Annotated[str, "What it is called.", "--as", "--like", "WORDS"] = "x",
 ) -> None:
     """Play a game."""
-    GOT.append((word, game, same_users, drawn, quietly, chosen))
-    for name in ("k", "chosen", "word"):
+    GOT.append((word, game, same_users, drawn, quietly, chosen, dressed))
+    for name in ("k", "chosen", "word", "dressed"):
         check_integer(1 if word != name else "x", f"`{name}` of Game", at_least=1)
 
 
@@ -71,7 +72,7 @@ def run(*words, code=0, of=play):
 def test_defaults_are_those_of_the_fields_but_for_what_is_changed():
     GOT.clear()
     run("hi", "--world", "flips")
-    assert [("hi", Game("flips", rounds=20), True, Drawn(), None, "me")] == GOT
+    assert [("hi", Game("flips", rounds=20), True, Drawn(), None, "me", "x")] == GOT
 
 
 def test_every_option_reaches_its_field():
@@ -79,10 +80,11 @@ def test_every_option_reaches_its_field():
     run(
         "hi", "--world", "w", "--rounds", "7", "--grade", "4", "--against", "a", "--against", "b",
         "--files", "x", "--top", "5", "--out", "o", "--same-users", "--quietly", "--by", "you",
+        "--like", "y",
     )  # fmt: skip
     top: Any = 5
     game = Game("w", 7, 4.0, ("a", "b"), (Path("x"),), False, top)
-    assert [("hi", game, True, Drawn("o"), True, "you")] == GOT
+    assert [("hi", game, True, Drawn("o"), True, "you", "y")] == GOT
 
 
 def test_help_has_the_words_of_the_fields_and_flags_have_no_opposite():
@@ -90,6 +92,7 @@ def test_help_has_the_words_of_the_fields_and_flags_have_no_opposite():
     for words in (
         "Lists to show.",
         "NAME Also these.",
+        "--as,--like WORDS What it is",
         "default: 20",
         "default: 1.0",
         "[required]",
@@ -104,6 +107,7 @@ def test_errors_call_fields_and_parameters_by_their_options():
         (("hi", "--rounds", "0"), "--rounds must be an integer of at least 1, got 0."),
         (("k",), "--top must be an integer of at least 1, got 'x'."),
         (("chosen",), "--by must be an integer of at least 1, got 'x'."),
+        (("dressed",), "--as must be an integer of at least 1, got 'x'."),
         (("word",), "WORD must be an integer of at least 1, got 'x'."),
     ):
         assert run(*words, "--world", "w", code=2).stderr == f"Error: {sentence}\n"

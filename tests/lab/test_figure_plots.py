@@ -83,6 +83,15 @@ def test_options_are_those_of_the_figure(traces):
     assert colours == [RANKERS_SHOWN[name].look.colour for name in ("rtopk", "keystone")]
 
 
+def test_labels_are_shown_as_they_are_given(traces, evaluations):
+    for given in (["rtopk", "ftpl, top(1)"], ["same", "same"], ["_one", "1"]):
+        assert names_in(keyhole.plot(*traces, labels=given)) == given
+        names = names_in(keyhole.plot(*evaluations[:2], labels=given))
+        assert names[: len(given)] == given
+    own = traces[0].plot(label="rtopk")
+    assert names_in(traces[1].plot(ax=own, label="ftpl")) == ["rtopk", "ftpl"]
+
+
 def test_traces_of_one_ranker_are_told_apart(traces):
     ax = keyhole.plot(traces[0], traces[0])
     assert names_in(ax) == ["RTop-1F", "RTop-1F, 2"]

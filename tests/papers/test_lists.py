@@ -195,6 +195,17 @@ def test_missing_data_is_skipped_with_a_reason(study, tmp_path, monkeypatch):
     assert "no data: mq2008 is not in" in result.verdicts[2].evidence
 
 
+def test_a_claim_without_its_data_is_no_success(study, tmp_path, monkeypatch):
+    monkeypatch.setenv("KEYHOLE_DATA", str(tmp_path / "nothing"))
+    result = invoke(study, monkeypatch, "--out", tmp_path / "out")
+    assert result.exit_code == 2, result.output
+    assert "SKIP  other: no data: mq2008 is not in" in " ".join(result.stdout.split(" "))
+    said = " ".join(result.stderr.split())
+    assert "KEYHOLE_DATA must name the folder of the data sets that 1 of 3 claims could not" in said
+    wrong = replace(study, claims=({**study.claims[1], "low": 0.9, "high": 1.0}, study.claims[2]))
+    assert invoke(wrong, monkeypatch, "--out", tmp_path / "wrong").exit_code == 1
+
+
 def test_mq2008_is_played_where_it_is(study, tmp_path):
     if not (data_folder() / "mq2008").is_dir():
         pytest.skip(f"MQ2008 is not in {data_folder()}")

@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.disks import FailingDisk
+from keyhole.base.errors import LibraryMissing
 from keyhole.cli.app import app
-from keyhole.cli.db import _service
+from keyhole.cli.exit_codes import needing
 from keyhole.service.store import open_store
 from keyhole.service.store.integrity import check_log
 from tests.service.chains import more
@@ -47,7 +48,7 @@ def contents(path):
 def test_a_whole_log_passes(log):
     expected = json.loads((FIXTURES / "first.json").read_text())
     text = run("check", log).stdout
-    assert "PASS news: 41 events, 1 snapshots, state " in text
+    assert "PASS news: 41 events, 1 snapshot, state " in text
     assert f"{log} is whole." in text
     record = json.loads(run("check", log, "--json").stdout)
     assert record["problems"] == []
@@ -172,12 +173,14 @@ def test_exports_name_what_there_is(log, tmp_path):
     assert not out.exists()
 
 
-def test_without_its_libraries_the_command_says_which(log, monkeypatch, capsys):
+def test_without_its_libraries_the_command_says_which(log, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("keyhole.service.store.sqlite")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "apsw", None)
     said = run("check", log, code=2).stderr
     assert "needs apsw: pip install -e '.[service]'" in said
-    with pytest.raises(SystemExit), _service():
+    with pytest.raises(LibraryMissing) as raised, needing("The service", "service"):
         raise ModuleNotFoundError(name="msgspec")
-    assert "need msgspec: pip install -e '.[service]'" in capsys.readouterr().err
+    assert "needs msgspec: pip install -e '.[service]'" in str(raised.value)
+    with pytest.raises(ModuleNotFoundError), needing("The service", "service"):
+        raise ModuleNotFoundError(name="keyhole.gone")

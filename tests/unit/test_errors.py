@@ -8,6 +8,7 @@ import pytest
 from keyhole.base.errors import (
     InvalidInput,
     UnknownName,
+    check_array,
     check_choice,
     check_integer,
     check_number,
@@ -30,6 +31,13 @@ def test_integer_out_of_range_is_one_sentence(value):
 def test_what_is_no_number_is_not_taken_for_zero(value):
     with pytest.raises(InvalidInput, match="must be an integer of at least 0"):
         check_integer(value, "x", at_least=0)
+
+
+def test_rows_of_numbers_are_one_sentence():
+    with pytest.raises(InvalidInput) as caught:
+        check_array([[1.0, 2.0], [3.0]], "`features`", n_dims=2)
+    expected = "`features` must be rows of numbers, all of one length, got [[1.0, 2.0], [3.0]]."
+    assert str(caught.value) == expected
 
 
 def test_integer_accepts_whole_floats():

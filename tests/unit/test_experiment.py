@@ -128,7 +128,8 @@ def test_the_service_makes_the_same_ranker_of_query_document_lists(name):
         ranker=name, world="separable", top=None if name == "random-lists" else 1, seed=4,
         ranker_options=settings,
     ).build()  # fmt: skip
-    own = {"id_column": 20, "n_features": 21} if name == "recall" else {}
+    own: dict[str, object] = {}
+    own |= {"id_column": 20, "n_features": 21} if name == "recall" else {}
     own |= {"surrogate": "kl"} if "surrogate" in served else {}
     assert served == {**built.ranker.spec, **own}
 

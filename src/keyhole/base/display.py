@@ -144,6 +144,17 @@ def some_of(values: Sequence[Any], most: int = _MOST_VALUES) -> str:
     return shown if len(values) <= most else f"{shown} … ({len(values):,} in all)"
 
 
+def counted(number: int, what: str) -> str:
+    """Return how many there are of something, in the singular where there is one.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2_000, "row"), counted(0, "row")
+    ('1 row', '2,000 rows', '0 rows')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def short(value: Any, depth: int = _DEEPEST) -> str:
     """Return a setting as Python writes it, or what it is where that is long.
 

@@ -207,7 +207,7 @@ def check_array(values: ArrayLike, name: str, *, n_dims: int) -> FloatArray:
     except (TypeError, ValueError, OverflowError):
         fits = False
     if not fits:
-        kind = "a list of numbers" if n_dims == 1 else "rows of numbers, all of one length,"
+        kind = "a list of numbers" if n_dims == 1 else "rows of numbers, all of one length"
         raise InvalidInput(f"{name} must be {kind}, got {shown(values)}.")
     return np.ascontiguousarray(array)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from keyhole.base.described import described
 from keyhole.base.errors import (
     InvalidInput,
     check_choice,
@@ -24,39 +25,33 @@ BALLS = ("l2", "l1")
 class Problem:
     """What bounds ask of a problem.
 
-    Parameters
-    ----------
-    surrogate
-        The loss, or its name.
-    n_queries, n_items
-        Lists to learn from (n), documents of the longest list (m).
-    radius, norm
-        Weights lie in a ball of this radius (W); no document has a larger norm (R).
-    ball
-        ``l2``: both are Euclidean. ``l1``: the sum of absolute weights, and the largest feature.
-    confidence
-        Of the bounds that hold with a probability.
-    n_features
-        Features of a document; only the l1 ball asks for it.
-    max_grade
-        The top grade.
-    loss_bound
-        Range of the loss of a list (B). By default what the surrogate says for scores in [-WR, WR].
-    optimal_loss
-        Expected loss of the best weights (L): only the fast rates ask for it.
+    Radius and norm are Euclidean; in the ``l1`` ball they are the sum of absolute weights and the
+    largest feature. Only that ball asks for the number of features.
     """
 
-    surrogate: Surrogate | str
-    n_queries: int
-    n_items: int
-    radius: float = 1.0
-    norm: float = 1.0
-    ball: str = "l2"
-    confidence: float = 0.95
-    n_features: int | None = None
-    max_grade: float = 1.0
-    loss_bound: float | None = None
-    optimal_loss: float | None = None
+    surrogate: Surrogate | str = described(
+        "listnet", "The loss: a name of 'keyhole list'.", type=str
+    )
+    n_queries: int = described(10_000, "Lists to learn from (n).", option="--queries")
+    n_items: int = described(100, "Documents of the longest list (m).", option="--items")
+    radius: float = described(1.0, "Weights lie in a ball of this radius (W).")
+    norm: float = described(1.0, "No document has a larger norm (R).")
+    ball: str = described(
+        "l2", "l2, or l1: radius and norm are then sum of weights, largest feature."
+    )
+    confidence: float = described(0.95, "Of the bounds that hold with a probability.")
+    n_features: int | None = described(
+        None, "Features of a document (d); the l1 ball asks for it.", option="--features"
+    )
+    max_grade: float = described(
+        1.0, "The top grade: one less than --grades.", option="--max-grade/--grade"
+    )
+    loss_bound: float | None = described(
+        None, "Range of the loss of a list (B). Default: what scores up to W R allow."
+    )
+    optimal_loss: float | None = described(
+        None, "Expected loss of the best weights (L): the fast rates ask for it."
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "surrogate", named_surrogate(self.surrogate))

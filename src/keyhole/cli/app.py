@@ -23,83 +23,71 @@ _UsageError: Any = typer.BadParameter.__base__
 
 
 class Row(NamedTuple):
-    """Where a command is, a function or an app of several, and what it does in a sentence."""
+    """Where a command is in this package, a function or an app, and what it does in a sentence."""
 
     where: str
     summary: str
 
 
 COMMANDS = {
-    "play": Row("keyhole.cli.play:play_command", "Play a game and see regret fall."),
+    "play": Row("play:play_command", "Play a game and see regret fall."),
     "compare": Row(
-        "keyhole.cli.compare:compare_command",
+        "compare:compare_command",
         "Compare every ranker that fits, on the same users, and say which is best.",
     ),
     "advise": Row(
-        "keyhole.cli.advise:advise_command",
+        "advise:advise_command",
         "Say which ranker to take, what it guarantees, and what no ranker can.",
     ),
     "list": Row(
-        "keyhole.cli.listing:list_command",
+        "listing:list_command",
         "List rankers, surrogates, measures, worlds, reveals and papers, with their options.",
     ),
     "check": Row(
-        "keyhole.cli.check:check_command",
+        "check:check_command",
         "Check that a ranker, measure, world, reveal or surrogate keeps its contract.",
     ),
     "reproduce": Row(
-        "keyhole.cli.reproduce:reproduce_command",
+        "reproduce:reproduce_command",
         "Reproduce a figure or theorem of a paper and judge every claim about it.",
     ),
-    "learn": Row(
-        "keyhole.cli.learn:learn_command", "Learn a ranker online from query-document lists."
-    ),
-    "rank": Row(
-        "keyhole.cli.rank:rank_command", "Rank the documents of every query by a model's scores."
-    ),
+    "learn": Row("learn:learn_command", "Learn a ranker online from query-document lists."),
+    "rank": Row("rank:rank_command", "Rank the documents of every query by a model's scores."),
     "train-policy": Row(
-        "keyhole.cli.train_policy:train_policy_command",
+        "train_policy:train_policy_command",
         "Train a policy on a log of what was shown, and judge it on rows that were held out.",
     ),
     "evaluate": Row(
-        "keyhole.cli.evaluate:evaluate_command",
+        "evaluate:evaluate_command",
         "Say from a log whether a policy beats a baseline: promote or keep.",
     ),
     "classify": Row(
-        "keyhole.cli.classify:classify_command",
+        "classify:classify_command",
         "Say whether feedback can teach a measure at all, at which rate, and why.",
     ),
     "atlas": Row(
-        "keyhole.cli.atlas:atlas_app",
+        "atlas:atlas_app",
         "Map which measures can be learnt from the top k: all k, many lengths of lists.",
     ),
     "bound": Row(
-        "keyhole.cli.bound:bound_command",
+        "bound:bound_command",
         "Bound how much worse than the best weights a ranker learnt from n lists is on new ones.",
     ),
-    "warm": Row(
-        "keyhole.cli.warm:warm_command", "Compile ahead, so that nothing waits for it later."
-    ),
+    "warm": Row("warm:warm_command", "Compile ahead, so that nothing waits for it later."),
     "doctor": Row(
-        "keyhole.cli.doctor:doctor_command",
-        "Say what is installed here, and whether it learns what it should.",
+        "doctor:doctor_command", "Say what is installed here, and whether it learns what it should."
     ),
     "completion": Row(
-        "keyhole.cli.completion:completion_command",
+        "completion:completion_command",
         "Print what lets a shell complete commands, options and names.",
     ),
     "simulate-users": Row(
-        "keyhole.cli.simulate:simulate_command",
+        "simulate:simulate_command",
         "Let a crowd of simulated users play the client of a running service.",
     ),
-    "serve": Row(
-        "keyhole.cli.serve:serve_command", "Run the service: rank, later feedback, nothing lost."
-    ),
-    "keys": Row("keyhole.cli.keys:keys_app", "Access keys of the service."),
-    "db": Row(
-        "keyhole.cli.db:db_commands",
-        "Look after the log of a service: check, backup, restore, export.",
-    ),
+    "serve": Row("serve:serve_command", "Run the service: rank, later feedback, nothing lost."),
+    "keys": Row("keys:keys_app", "Access keys of the service."),
+    "db": Row("db:db_commands", "Look after the log of a service: check, backup, restore, export."),
 }
 
 
@@ -112,7 +100,7 @@ class _Imported(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._found:
-            self._found[name] = _command(name, self._rows[name].where)
+            self._found[name] = _command(name, f"keyhole.cli.{self._rows[name].where}")
         return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -176,8 +164,9 @@ class Commands(TyperGroup):
             return ended.exit_code
         except _UsageError as error:
             command = prog_name if error.ctx is None else error.ctx.command_path
-            what = error.format_message().rstrip(".")
-            raise InvalidInput(f"{what}. What there is: {command} --help") from None
+            what = error.format_message()
+            end = "" if what.endswith((".", "?", "!")) else "."
+            raise InvalidInput(f"{what}{end} What there is: {command} --help") from None
         return ExitCode.DONE
 
 

@@ -1,9 +1,7 @@
 """The command for what is promised: on new lists after n of them, or of regret in a game."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated
-
-import typer
 
 import keyhole
 from keyhole.base.errors import InvalidInput
@@ -15,45 +13,12 @@ from keyhole.contracts.registry import options_of
 from keyhole.surrogates import SURROGATES, Surrogate
 from keyhole.surrogates import surrogate as named_surrogate
 
-_OPTIONS = {
-    "n_queries": "--queries",
-    "n_items": "--items",
-    "radius": "--radius",
-    "norm": "--norm",
-    "confidence": "--confidence",
-    "n_features": "--features",
-    "max_grade": "--max-grade",
-    "eps": "--epsilon",
-    "loss_bound": "--loss-bound",
-    "optimal_loss": "--optimal-loss",
-    "rounds": "--rounds",
-    "k": "--top",
-}
-"""Parameters of the bounds, and the options that give them."""
 
-
-@command(called=_OPTIONS)
+@command(called={"eps": "--epsilon", "k": "--top"})
 def bound_command(
-    surrogate: Annotated[str, "The loss: a name of 'keyhole list'."] = "listnet",
-    queries: Annotated[int, "Lists to learn from (n)."] = 10_000,
-    items: Annotated[int, "Documents of the longest list (m)."] = 100,
-    radius: Annotated[float, "Weights lie in a ball of this radius (W)."] = 1.0,
-    norm: Annotated[float, "No document has a larger norm (R)."] = 1.0,
-    confidence: Annotated[float, "Of the bounds that hold with a probability."] = 0.95,
-    ball: Annotated[
-        str, "l2, or l1: radius and norm are then sum of weights, largest feature."
-    ] = "l2",
-    features: Annotated[int | None, "Features of a document (d); the l1 ball asks for it."] = None,
-    grade: Annotated[
-        float, typer.Option("--max-grade", "--grade", help="The top grade: one less than --grades.")
-    ] = 1.0,
+    *,
+    problem: Problem,
     epsilon: Annotated[float | None, "Softness of smooth_dcg (default 0.1)."] = None,
-    loss_bound: Annotated[
-        float | None, "Range of the loss of a list (B). Default: what scores up to W R allow."
-    ] = None,
-    optimal_loss: Annotated[
-        float | None, "Expected loss of the best weights (L): the fast rates ask for it."
-    ] = None,
     safe: Annotated[bool, "Keep the ceilings of covering numbers, which papers drop."] = False,
     rounds: Annotated[
         int | None, "Instead: bound the regret of a game of this many rounds on one list."
@@ -83,18 +48,15 @@ def bound_command(
         keyhole bound --rounds 100000000 --items 20 --top 1 --measure DCG
     """
     if rounds is not None:
-        most = largest_regret(measure, items, rounds, grade)
-        regrets = regret_bounds(measure, items, rounds, top, grade)
+        items = problem.n_items
+        most = largest_regret(measure, items, rounds, problem.max_grade)
+        regrets = regret_bounds(measure, items, rounds, top, problem.max_grade)
         if as_json:
             print_json(_regret_record(measure, items, rounds, top, most, regrets))
         else:
             _print_regrets(measure, items, rounds, most, regrets)
         return
-    problem = Problem(
-        _loss(surrogate, epsilon, grade), queries, items, radius=radius, norm=norm, ball=ball,
-        confidence=confidence, n_features=features, max_grade=grade, loss_bound=loss_bound,
-        optimal_loss=optimal_loss,
-    )  # fmt: skip
+    problem = replace(problem, surrogate=_loss(problem.loss.name, epsilon, problem.max_grade))
     found = guarantees(problem, safe=safe)
     if as_json:
         print_json(_record(problem, found))

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from keyhole.base.errors import InvalidInput, check_integer
 from keyhole.checks import (
@@ -50,10 +49,7 @@ def check_command(
     surrogate: Annotated[str | None, "A surrogate, likewise."] = None,
     items: Annotated[int, "Length of the lists to check with."] = 5,
     settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="OWNER.NAME=VALUE", help="Any option, such as ranker.horizon=100."
-        ),
+        list[str] | None, "Any option, such as ranker.horizon=100.", "--set", "OWNER.NAME=VALUE"
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -51,23 +51,16 @@ def classify_command(
     method: Annotated[
         str, "auto, enumeration (small games) or rule (any number of items)."
     ] = "auto",
-    certificate: Annotated[
-        Path | None, typer.Option(help="Write the proof here, as JSON.", metavar="FILE")
-    ] = None,
-    check: Annotated[
-        Path | None, typer.Option(help="Check a proof, instead.", metavar="FILE")
-    ] = None,
+    certificate: Annotated[Path | None, "Write the proof here, as JSON.", "FILE"] = None,
+    check: Annotated[Path | None, "Check a proof, instead.", "FILE"] = None,
     loss: Annotated[
         Path | None,
-        typer.Option(
-            help="A game of your own, instead: a .csv of losses, a row per action, a column per "
-            "outcome, without a header. 1/3 and 0.25 are read exactly.",
-            metavar="FILE",
-        ),
+        "A game of your own, instead: a .csv of losses, a row per action, a column per outcome, "
+        "without a header. 1/3 and 0.25 are read exactly.",
+        "FILE",
     ] = None,
     feedback: Annotated[
-        Path | None,
-        typer.Option(help="With --loss: what is seen, any symbols, as a .csv.", metavar="FILE"),
+        Path | None, "With --loss: what is seen, any symbols, as a .csv.", "FILE"
     ] = None,
     as_json: Json = False,
 ) -> None:

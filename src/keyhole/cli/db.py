@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keyhole.base.display import counted
 from keyhole.base.errors import check_choice
 from keyhole.base.files import check_file, shortened, writing_atomically
 from keyhole.cli.description_options import command
@@ -103,7 +104,7 @@ def export_command(
         check_choice(ranker, "RANKER", store.rankers() or ["(there is none)"])
         with writing_atomically(out) as target:
             n_rows = _WRITERS[out.suffix](store, ranker, after, target)
-    say(f"{n_rows:,} {'events' if out.suffix == '.ndjson' else 'rows'} in {shortened(out)}.")
+    say(f"{counted(n_rows, 'event' if out.suffix == '.ndjson' else 'row')} in {shortened(out)}.")
 
 
 # --------------------------------------------------------------------------- checking
@@ -159,7 +160,8 @@ def _show(result: dict[str, Any]) -> None:
         n_events, n_snapshots = ranker["n_events"], ranker["n_snapshots"]
         word = "[bold red]NO[/]  " if ranker["problems"] else "[green]PASS[/]"
         OUT.print(
-            f"{word} {escape(ranker['ranker'])}: {n_events:,} events, {n_snapshots} snapshots, "
+            f"{word} {escape(ranker['ranker'])}: {counted(n_events, 'event')}, "
+            f"{counted(n_snapshots, 'snapshot')}, "
             f"state {ranker['sha256'][:16] or 'unknown'}",
             soft_wrap=True,
             highlight=False,

@@ -3,7 +3,8 @@
 A parameter of a function that :func:`command` makes a command of is
 
 - of a dataclass: each of its fields that has help is an option, and the function gets the object;
-- ``Annotated[int, "How many."]``: an option of its own;
+- ``Annotated[int, "How many."]``: an option of its own, after whose help may come its metavar and
+  other names than that of the parameter, ``"--set"``;
 - anything else, which Typer describes.
 """
 
@@ -105,7 +106,10 @@ def _options(parameter: inspect.Parameter, own: Mapping[str, Any]) -> Iterator[_
             if one is not None and one.metadata.get("help") and field.name not in own:
                 yield _of_field(field.name, types[field.name], one)
     elif isinstance(about, str):
-        yield _option(parameter.name, kind, parameter.default, about)
+        more = parameter.annotation.__metadata__[1:]
+        names = tuple(each for each in more if each.startswith("--"))
+        metavar = next((each for each in more if each not in names), None)
+        yield _option(parameter.name, kind, parameter.default, about, names, metavar)
     else:
         called = _dashed(parameter.name)
         if isinstance(about, OptionInfo) and isinstance(about.default, str):
@@ -118,14 +122,14 @@ def _options(parameter: inspect.Parameter, own: Mapping[str, Any]) -> Iterator[_
 def _of_field(name: str, kind: Any, field: "Field[Any]") -> _Option:
     """Return the option that a field describes."""
     about, default = field.metadata, default_of(field)
-    taken = about["type"] or _without_tuples(kind)
-    is_tuple = taken != kind and about["type"] is None
-    names = tuple(about["option"].split("/")) if about["option"] else ()
+    taken = about.get("type") or _without_tuples(kind)
+    is_tuple = taken != kind and about.get("type") is None
+    names = tuple(about["option"].split("/")) if about.get("option") else ()
     if default is MISSING:
         default = inspect.Parameter.empty
     elif is_tuple and default is not None:
         default = list(default)
-    made = _option(name, taken, default, about["help"], names, about["metavar"])
+    made = _option(name, taken, default, about["help"], names, about.get("metavar"))
     return made._replace(convert=_as_tuple) if is_tuple else made
 
 

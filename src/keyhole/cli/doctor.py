@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from keyhole.base.display import counted
 from keyhole.base.threads import n_cores
 from keyhole.base.version import __version__
 from keyhole.cli.description_options import command
@@ -219,10 +220,13 @@ def _print(report: dict[str, Any]) -> None:
     where = f"{cache['folder'] or 'nowhere'}, {state}"
     if cache["asked_for"] and cache["folder"] != cache["asked_for"]:
         where = f"{where}; NUMBA_CACHE_DIR={cache['asked_for']} cannot be used"
-    size = f"{cache['files']} files, {cache['bytes'] / 2**20:.0f} MiB"
+    size = f"{counted(cache['files'], 'file')}, {cache['bytes'] / 2**20:.0f} MiB"
     say(f" {where}; {size}", "compiled code", "bold")
     sets = f": {', '.join(data['sets'])}" if data["sets"] else ""
-    say(f" {data['folder']}{sets if data['there'] else ', which is not there'}", "data", "bold")
+    where = f"{data['folder']}{sets if data['there'] else ', which is not there'}"
+    if not data["there"] and not os.environ.get("KEYHOLE_DATA"):
+        where = "none: KEYHOLE_DATA names the folder of data sets"
+    say(f" {where}", "data", "bold")
     test = report["self_test"]
     for warning in test["warnings"]:
         say(f"Warning: {warning}")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 import keyhole
+from keyhole.base.display import counted
 from keyhole.base.errors import InvalidInput, check_integer, check_seed, shown
 from keyhole.base.files import write_atomically
 from keyhole.cli.description_options import command
@@ -123,10 +124,8 @@ def evaluate_command(
     ] = DEFAULT_BOUND,
     rewards: Annotated[
         tuple[float, float] | None,
-        typer.Option(
-            help="The range that rewards keep, or the relevance of documents. Default: 0 1.",
-            metavar="LOW HIGH",
-        ),
+        "The range that rewards keep, or the relevance of documents. Default: 0 1.",
+        "LOW HIGH",
     ] = None,
     floor: Annotated[
         float | None, "Least propensity of the logging policy. Default: the least seen."
@@ -272,7 +271,7 @@ def show_verdict(result: Evaluation) -> None:
 
 def _print(result: Evaluation) -> None:
     say(
-        f"Reward per row of {result.n_rows:,} rows, and what it certainly is at least, at "
+        f"Reward per row of {counted(result.n_rows, 'row')}, and what it certainly is at least, at "
         f"{result.confidence:.3g}.\n"
     )
     for name, lines in _compared(result):

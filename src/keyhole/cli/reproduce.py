@@ -1,11 +1,14 @@
 """The command that reproduces studies."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from keyhole.base.display import counted
+from keyhole.base.errors import InvalidInput, shown
 from keyhole.cli.description_options import command
 from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.terminal import Json, print_json, progress_bar, say, show_table
@@ -28,8 +31,8 @@ def reproduce_command(
     """Reproduce a figure or theorem of a paper and judge every claim about it.
 
     Writes KEY.png and KEY.svg, curves.csv and verdicts.json into the folder, prints a verdict per
-    claim and exits with 1 if one fails. Finished curves are kept in the folder: an interrupted
-    reproduction goes on where it was.
+    claim and exits with 1 if one fails, with 2 if one could not be judged for want of its data
+    set. Finished curves are kept in the folder: an interrupted reproduction goes on where it was.
 
         keyhole reproduce thesis-fig3.1
 
@@ -60,3 +63,9 @@ def reproduce_command(
         say(f"Figure, curves and verdicts are in {folder}.")
     if not result.holds:
         raise SystemExit(ExitCode.NO)
+    if result.without_data:
+        raise InvalidInput(
+            f"KEYHOLE_DATA must name the folder of the data sets that {len(result.without_data)} "
+            f"of {counted(len(result.verdicts), 'claim')} could not be judged without, got "
+            f"{shown(os.environ.get('KEYHOLE_DATA'))}."
+        )

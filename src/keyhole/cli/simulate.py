@@ -81,11 +81,9 @@ def simulate_command(
     ratings: Ratings,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="world.NAME=VALUE",
-            help="Any other option of the world, such as world.flip=0.2.",
-        ),
+        "Any other option of the world, such as world.flip=0.2.",
+        "--set",
+        "world.NAME=VALUE",
     ] = None,
     measure: Annotated[
         str | None, "How lists are judged. Default: DCG, or the ranker's own."

@@ -7,12 +7,11 @@ from typing import Annotated, Any
 import typer
 
 import keyhole
-from keyhole.base.display import some_of
+from keyhole.base.display import counted, some_of
 from keyhole.base.errors import InvalidInput, check_choice, check_integer, check_number, check_seed
 from keyhole.base.files import check_file
 from keyhole.cli.description_options import command
 from keyhole.cli.evaluate import show_intervals, show_verdict
-from keyhole.cli.exit_codes import one_sentence
 from keyhole.cli.terminal import (
     Json,
     output_folder,
@@ -29,10 +28,6 @@ from keyhole.policies import MODELS, POLICIES, Trained, save_policy, train_polic
 from keyhole.policies.base import ScorePolicy
 from keyhole.policies.choosing import n_fits
 
-_OPTIONS = {
-    "n_folds": "--folds", "l2": "--penalty", "share": "--hold-out", "by": "--split",
-    "confidence": "--confidence",
-}  # fmt: skip
 _STEPS = 200_000
 _SCORED = [name for name, kind in POLICIES.items() if issubclass(kind, ScorePolicy)]
 
@@ -73,7 +68,7 @@ def _settings(model: str, steps: int | None, given: dict[str, Any]) -> dict[str,
     return {**own, **given}
 
 
-@command()
+@command(called={"n_folds": "--folds", "l2": "--penalty", "share": "--hold-out", "by": "--split"})
 def train_policy_command(
     log: Annotated[
         Path,
@@ -95,9 +90,7 @@ def train_policy_command(
         "Default: a grid.",
     ] = None,
     folds: Annotated[int, "Folds of the cross-validation."] = 5,
-    steps: Annotated[
-        int | None, typer.Option(help=f"Steps of a ranker's descent. Default: {_STEPS:,}.")
-    ] = None,
+    steps: Annotated[int | None, f"Steps of a ranker's descent. Default: {_STEPS:,}."] = None,
     hold_out: Annotated[
         float, "Share of the rows to judge by, never trained on; 0 for none."
     ] = 0.3,
@@ -118,12 +111,10 @@ def train_policy_command(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="OWNER.NAME=VALUE",
-            help="Any other option, such as policy.epsilon=0.2, model.negatives_per_click=2 or "
-            "model.n_trees=500.",
-        ),
+        "Any other option, such as policy.epsilon=0.2, model.negatives_per_click=2 or "
+        "model.n_trees=500.",
+        "--set",
+        "OWNER.NAME=VALUE",
     ] = None,
     seed: Annotated[int, "Everything random follows from it."] = 0,
     as_json: Json = False,
@@ -144,38 +135,39 @@ def train_policy_command(
 
         keyhole evaluate rest.csv --policy ranker.npz --baseline logged
     """
-    with one_sentence(options=_OPTIONS):
-        check_choice(model, "--model", MODELS)
-        check_choice(policy, "--policy", _SCORED)
-        check_choice(baseline, "--baseline", NAMED)
-        check_seed(seed)
-        check_integer(folds, "--folds", at_least=2)
-        given = parse_options(settings or [], ("policy", "model"))
-        fitted = _settings(model, steps, given["model"])
-        _check_held_out(held_out, hold_out)
-        with output_folder(out.parent):
-            check_file(out, "--out")
-            parts = _parts(read_bandit(log, n_actions=actions), hold_out, split, seed)
-            with progress_bar(
-                model, n_fits(model, penalty, folds), quiet=as_json, unit="fits"
-            ) as advance:
-                trained = train_policy(
-                    parts.train, model, policy=policy, policy_options=given["policy"],
-                    penalties=penalty, n_folds=folds, seed=seed, progress=advance, **fitted,
-                )  # fmt: skip
-            judged = None
-            if parts.held_out is not None:
-                judged = evaluate(
-                    parts.held_out, trained.policy, baseline, confidence,
-                    names=(out.name, baseline), seed=seed,
-                )  # fmt: skip
-            save_policy(trained.policy, out)
-            if held_out is not None and parts.held_out is not None:
-                _write(parts.held_out, held_out)
-            if as_json:
-                print_json(_record(trained, parts, judged, model, log, out, held_out, seed))
-            else:
-                _print(trained, parts, judged, model, out, held_out)
+    check_choice(model, "--model", MODELS)
+    check_choice(policy, "--policy", _SCORED)
+    check_choice(baseline, "--baseline", NAMED)
+    check_seed(seed)
+    check_integer(folds, "--folds", at_least=2)
+    given = parse_options(settings or [], ("policy", "model"))
+    fitted = _settings(model, steps, given["model"])
+    _check_held_out(held_out, hold_out)
+    with output_folder(out.parent):
+        check_file(out, "--out")
+        parts = _parts(read_bandit(log, n_actions=actions), hold_out, split, seed)
+        with progress_bar(
+            model, n_fits(model, penalty, folds), quiet=as_json, unit="fits"
+        ) as advance:
+            trained = train_policy(
+                parts.train, model, policy=policy, policy_options=given["policy"],
+                penalties=penalty, n_folds=folds, seed=seed, progress=advance, **fitted,
+            )  # fmt: skip
+        judged = None
+        if parts.held_out is not None:
+            judged = evaluate(
+                parts.held_out, trained.policy, baseline, confidence,
+                names=(out.name, baseline), seed=seed,
+            )  # fmt: skip
+        save_policy(trained.policy, out)
+        if held_out is not None and parts.held_out is not None:
+            _write(parts.held_out, held_out)
+        files = {"out": str(out), "log": str(log), "held_out": held_out and str(held_out)}
+        record = {**files, "model": model, "seed": seed, **_record(trained, parts, judged, model)}
+        if as_json:
+            print_json(record)
+        else:
+            _print(record, trained, parts, judged)
 
 
 def _write(log: BanditLog, path: Path) -> None:
@@ -188,19 +180,9 @@ def _never_clicked(log: BanditLog) -> list[str]:
 
 
 def _record(
-    trained: Trained,
-    parts: _Parts,
-    judged: Evaluation | None,
-    model: str,
-    log: Path,
-    out: Path,
-    held_out: Path | None,
-    seed: int,
+    trained: Trained, parts: _Parts, judged: Evaluation | None, model: str
 ) -> dict[str, Any]:
     return {
-        "out": str(out),
-        "log": str(log),
-        "model": model,
         "penalty": trained.penalty,
         "penalties": [
             {"penalty": penalty, "score": score} for penalty, score in trained.scores.items()
@@ -208,45 +190,39 @@ def _record(
         "judged_by": MODELS[model].judged_by or None,
         "training_rows": len(parts.train),
         "held_out_rows": 0 if parts.held_out is None else len(parts.held_out),
-        "held_out": None if held_out is None else str(held_out),
         "split": parts.split,
         "actions": parts.train.n_actions,
         "features": parts.train.feature_names or parts.train.contexts.shape[1],
         "never_clicked": _never_clicked(parts.train),
-        "seed": seed,
         "evaluation": None if judged is None else judged.as_dict(),
         "version": keyhole.__version__,
     }
 
 
 def _print(
-    trained: Trained,
-    parts: _Parts,
-    judged: Evaluation | None,
-    model: str,
-    out: Path,
-    held_out: Path | None,
+    record: dict[str, Any], trained: Trained, parts: _Parts, judged: Evaluation | None
 ) -> None:
     train, rest = parts.train, parts.held_out
     by = {"time": "the first by time", "rows": "the first rows", "random": "at random"}[parts.split]
     of_all = "" if rest is None else f" of {len(train) + len(rest):,} ({by})"
     say(
-        f"Trained {model} on {len(train):,} rows{of_all}: {train.n_actions} actions, "
-        f"{train.contexts.shape[1]} features, {int(train.rewards.sum()):,} clicks."
+        f"Trained {record['model']} on {counted(len(train), 'row')}{of_all}: "
+        f"{counted(train.n_actions, 'action')}, {counted(train.contexts.shape[1], 'feature')}, "
+        f"{counted(int(train.rewards.sum()), 'click')}."
     )
     if trained.scores:
         rows = [
             (f"{penalty:g}", f"{score:.5f}", "chosen" if penalty == trained.penalty else "")
             for penalty, score in trained.scores.items()
         ]
-        show_table("", ("penalty>", f"{MODELS[model].judged_by}>", ""), rows, boxed=False)
-    never = _never_clicked(train)
-    if never:
-        say(f"Note: nobody clicked on {some_of(never)}; these are never the best.")
+        show_table("", ("penalty>", f"{record['judged_by']}>", ""), rows, boxed=False)
+    if record["never_clicked"]:
+        never = some_of(record["never_clicked"])
+        say(f"Note: nobody clicked on {never}; these are never the best.")
     if judged is not None:
-        say(f"\nJudged on the {judged.n_rows:,} rows held out, reward per row:\n")
+        say(f"\nJudged on the {counted(judged.n_rows, 'row')} held out, reward per row:\n")
         show_intervals(judged)
         show_verdict(judged)
-    say(f"The policy is in {out}.")
-    if held_out is not None:
-        say(f"The rows held out are in {held_out}.")
+    say(f"The policy is in {record['out']}.")
+    if record["held_out"] is not None:
+        say(f"The rows held out are in {record['held_out']}.")

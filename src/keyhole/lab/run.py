@@ -23,6 +23,7 @@ from keyhole.lab.study import CurveSpec, LineSpec, Study
 
 Progress = Callable[[str, int], None]
 """Called with the label of a curve and the amount of work just done."""
+_NO_DATA = "no data: "
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ class Reproduction:
     def holds(self) -> bool:
         """Whether no claim failed."""
         return all(verdict.holds is not False for verdict in self.verdicts)
+
+    @property
+    def without_data(self) -> tuple[Verdict, ...]:
+        """What could not be judged, as a data set is not on this machine."""
+        return tuple(each for each in self.verdicts if each.evidence.startswith(_NO_DATA))
 
 
 def reproduce(study: Study, folder: Path, progress: Progress | None = None) -> Reproduction:
@@ -59,7 +65,7 @@ def reproduce(study: Study, folder: Path, progress: Progress | None = None) -> R
         try:
             built = study.kind.build(curve.spec)
         except DataMissing as error:
-            missing[curve.label] = f"no data: {error}"
+            missing[curve.label] = f"{_NO_DATA}{error}"
             continue
         key = {"study": study.key, "label": curve.label, "played": built.key}
         finished = store.load(key, partial(Curve.of_dict, curve.label))

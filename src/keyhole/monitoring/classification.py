@@ -248,7 +248,9 @@ def _advice(judge: Measure, n_items: int, k: int, grades: int, class_: str) -> t
     if rule is not None and class_ not in ("trivial", "local"):
         better = next(j for j in range(k + 1, n_items + 1) if _is_better(rule.class_at(j), class_))
         rate = RATES[rule.class_at(better)]
-        advice.append(f"Showing the top {better} would make it learnable at {rate}.")
+        learns = _learner(judge, n_items, better, grades) is not None
+        but = "" if learns else ", though by no ranker that is shipped"
+        advice.append(f"Showing the top {better} would make it learnable at {rate}{but}.")
     if class_ == "hopeless":
         for name in _OTHERS:
             other = rule_for(check_ranking_game(name, n_items, k, grades), n_items, grades)
@@ -261,16 +263,24 @@ def _advice(judge: Measure, n_items: int, k: int, grades: int, class_: str) -> t
 
 def _ranker(judge: Measure, n_items: int, k: int, grades: int, class_: str) -> str:
     """Return a sentence on the shipped ranker for a game; names are those of RANKERS."""
-    per_item = judge.is_gain_per_item(grades - 1)
     if class_ == "trivial":
         return "Every ranking is as good as any other: show `fixed`."
     if class_ == "hopeless":
         return "No ranker can learn it: whatever it shows, its regret can grow linearly."
-    if k == n_items and (per_item or n_items <= _HEDGE_ITEMS):
-        return f"`{'ftpl' if per_item else 'hedge'}` attains the rate T^(1/2)."
+    learner = _learner(judge, n_items, k, grades)
+    if learner is None:
+        return "No ranker that is shipped attains the rate for so many items."
+    if learner in ("ftpl", "hedge"):
+        return f"`{learner}` attains the rate T^(1/2)."
     attained = "attains the rate" if class_ == "global" else "comes closest of what is shipped, at"
+    return f"`{learner}` {attained} T^(2/3)."
+
+
+def _learner(judge: Measure, n_items: int, k: int, grades: int) -> str | None:
+    """Return the shipped ranker that learns a game that can be learnt, if there is one."""
+    per_item = judge.is_gain_per_item(grades - 1)
+    if k == n_items and (per_item or n_items <= _HEDGE_ITEMS):
+        return "ftpl" if per_item else "hedge"
     if per_item:
-        return f"`rtopk` {attained} T^(2/3)."
-    if n_items <= _FORECASTER_ITEMS:
-        return f"`forecaster` {attained} T^(2/3)."
-    return "No ranker that is shipped attains the rate for so many items."
+        return "rtopk"
+    return "forecaster" if n_items <= _FORECASTER_ITEMS else None

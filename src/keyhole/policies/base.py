@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.base.display import Description, short, some_of
+from keyhole.base.display import Description, counted, short, some_of
 from keyhole.base.errors import (
     FloatArray,
     IntArray,
@@ -96,7 +96,7 @@ class Scorer(Configured, ABC):
             ),
         ]
         if self.seen_rows is not None:
-            rows.append(("trained on", f"{self.seen_rows.n_rows:,} rows"))
+            rows.append(("trained on", counted(self.seen_rows.n_rows, "row")))
         return rows
 
     @abstractmethod

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from keyhole.base.display import Described, Description, some_of
+from keyhole.base.display import Described, Description, counted, some_of
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput, check_integer
 from keyhole.data.bandit.columns import (
     UnusableRow,
@@ -163,7 +163,7 @@ class BanditLog(Described):
             rows.append(("times", f"{self.times.min():.10g} to {self.times.max():.10g}"))
         if self.groups is not None:
             rows.append(("groups", f"{len(np.unique(self.groups)):,}"))
-        return Description(f"BanditLog of {len(self):,} rows", rows)
+        return Description(f"BanditLog of {counted(len(self), 'row')}", rows)
 
     def __len__(self) -> int:
         return len(self.actions)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.base.display import Described, Description
+from keyhole.base.display import Described, Description, counted
 from keyhole.base.errors import FloatArray, IntArray, InvalidInput
 
 Digests = NDArray[np.uint64]
@@ -105,7 +105,9 @@ class SeenRows(Described):
 
     def _described(self) -> Description:
         kept = len(self.digests)
-        return Description(f"SeenRows: {kept:,} digests of about {self.n_rows:,} rows")
+        return Description(
+            f"SeenRows: {counted(kept, 'digest')} of about {counted(self.n_rows, 'row')}"
+        )
 
     @classmethod
     def of(cls, contexts: FloatArray, actions: IntArray, rewards: FloatArray) -> "SeenRows":

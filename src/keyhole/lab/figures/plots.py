@@ -1,6 +1,6 @@
 """Results on axes of Matplotlib, from Python: one of them, or several compared."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from keyhole.base.errors import InvalidInput
@@ -64,18 +64,27 @@ def plot(
             raise InvalidInput(
                 f"plot must be given traces or evaluations, got a {type(result).__name__}."
             )
+    # Numbers stand for given labels until all is drawn: names of rankers would be written out.
+    given = {f"given {number}": str(label) for number, label in enumerate(labels or ())}
     drawings: list[Any] = [
-        result.drawing(None if labels is None else labels[number])
-        for number, result in enumerate(results)
+        result.drawing(label)
+        for label, result in zip(given or [None] * len(results), results, strict=True)
     ]
     if all(isinstance(drawing, CurveDrawing) for drawing in drawings):
-        return _draw_curves(drawings, ax, log_x=log_x, log_y=log_y)
+        return _draw_curves(drawings, ax, given, log_x=log_x, log_y=log_y)
     if all(isinstance(drawing, EstimatesDrawing) for drawing in drawings):
-        return _draw_estimates(drawings, ax)
+        return _draw_estimates(drawings, ax, given)
     raise InvalidInput("plot must be given traces or evaluations, got both.")
 
 
-def _draw_curves(drawings: Sequence[CurveDrawing], ax: Any, *, log_x: bool, log_y: bool) -> Any:
+def _draw_curves(
+    drawings: Sequence[CurveDrawing],
+    ax: Any,
+    given: Mapping[str, str],
+    *,
+    log_x: bool,
+    log_y: bool,
+) -> Any:
     axes = next(
         axes for axes in drawings[0].curves if all(axes in each.curves for each in drawings)
     )
@@ -89,11 +98,11 @@ def _draw_curves(drawings: Sequence[CurveDrawing], ax: Any, *, log_x: bool, log_
     ax = new_axes(*_CURVES_SIZE) if ax is None else ax
     draw_panel(ax, panel, axes, measure, looks_in([panel]), {}, bars=errors_are_bars([panel]))
     ax.set_xlabel(f"{axes.x}\n{in_words([panel], axes)}", fontsize=9)
-    ax.legend(frameon=False, fontsize=9, handlelength=HANDLE_LENGTH)
+    _add_legend(ax, given, fontsize=9, handlelength=HANDLE_LENGTH)
     return ax
 
 
-def _draw_estimates(drawings: Sequence[EstimatesDrawing], ax: Any) -> Any:
+def _draw_estimates(drawings: Sequence[EstimatesDrawing], ax: Any, given: Mapping[str, str]) -> Any:
     labels = _told_apart([each.estimates.label for each in drawings])
     drawn = [
         each.estimates._replace(label=label) for label, each in zip(labels, drawings, strict=True)
@@ -101,8 +110,16 @@ def _draw_estimates(drawings: Sequence[EstimatesDrawing], ax: Any) -> Any:
     ax = new_axes(*_ESTIMATES_SIZE) if ax is None else ax
     draw_estimates(ax, drawn, drawings[0].bounds, zero=True)
     ax.set_xlabel(f"reward per row\n{drawings[0].caption}", fontsize=9)
-    ax.legend(frameon=False, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _add_legend(ax, given, fontsize=8.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return ax
+
+
+def _add_legend(ax: Any, given: Mapping[str, str], **how: Any) -> None:
+    """Add a legend, in which what has a given label is called by it."""
+    handles, names = ax.get_legend_handles_labels()
+    for handle, name in zip(handles, names, strict=True):
+        handle.set_label(given.get(name, name))
+    ax.legend(handles, [handle.get_label() for handle in handles], frameon=False, **how)
 
 
 def _told_apart(labels: Sequence[str]) -> list[str]:
