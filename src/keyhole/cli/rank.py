@@ -39,7 +39,9 @@ def rank_command(
         ),
     ],
     model: Annotated[Path | None, "The model, where it does not come first."] = None,
-    groups: Groups = None,
+    groups: Annotated[
+        list[Path] | None, "Group file of each FILE that has no qid: (list lengths)."
+    ] = None,
     form: Annotated[str, "tsv: a table; trec: a run for trec_eval; or json.", "--format"] = "tsv",
     tag: Annotated[str, "What a TREC run is called."] = "keyhole",
     as_json: Json = False,
