@@ -8,7 +8,7 @@ import pytest
 import keyhole
 from keyhole import Experiment
 from keyhole.base.errors import InvalidInput, KeyholeError
-from keyhole.reveals import Noisy
+from keyhole.reveals.noisy import Noisy
 from keyhole.service.commands import RankerRequest
 from keyhole.service.configuration import config_of
 

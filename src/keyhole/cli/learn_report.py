@@ -11,11 +11,11 @@ import numpy as np
 import keyhole
 from keyhole.base.files import plain, write_atomically
 from keyhole.cli.terminal import escape, lower_is_better, say, show_table, shown_number, to_json
-from keyhole.contracts import Measure
-from keyhole.data import QuerySet
+from keyhole.contracts.measures import Measure
+from keyhole.data.letor.queries import QuerySet
 from keyhole.experiment.description import Experiment
-from keyhole.game import LetorStream, Trace
-from keyhole.game.trace import RunMean
+from keyhole.game.stream import LetorStream
+from keyhole.game.trace import RunMean, Trace
 from keyhole.lab.figures.layout import save_figure
 from keyhole.lab.figures.panels import Panel
 from keyhole.lab.results import Curve, curves_csv, list_axes

@@ -9,19 +9,26 @@ from typing import Any, Self
 from keyhole.base.described import PlainData, default_of, described
 from keyhole.base.display import Described, Description
 from keyhole.base.errors import InvalidInput, check_integer, check_seed, shown
-from keyhole.contracts import Measure, Ranker, Reveal, World
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import all_settings, check_options
+from keyhole.contracts.reveals import Reveal
+from keyhole.contracts.worlds import World
 from keyhole.experiment.fitting import can_be_tuned_for, check_kind, settings_for
 from keyhole.experiment.worlds import Lists, Named, has_queries, make_world, row_norm, top_grade
 from keyhole.game.comparators import best_fixed
 from keyhole.game.play import play
 from keyhole.game.trace import Trace
 from keyhole.measures import measure as named_measure
-from keyhole.rankers import RANKERS, Fixed
-from keyhole.reveals import REVEALS, Noisy, Top, least_reveal
-from keyhole.surrogates import SURROGATES, Surrogate
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.plain import Fixed
+from keyhole.reveals import REVEALS, least_reveal
+from keyhole.reveals.noisy import Noisy
+from keyhole.reveals.top import Top
+from keyhole.surrogates import SURROGATES
 from keyhole.surrogates import surrogate as named_surrogate
-from keyhole.worlds import Choices
+from keyhole.surrogates.base import Surrogate
+from keyhole.worlds.choices import Choices
 
 _DIGITS = 10
 _OF_FIXED_LISTS = ("items", "reveal", "same_users", "comparator", "measure_options")

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from keyhole.base.errors import InvalidInput
-from keyhole.contracts import Measure, Ranker
+from keyhole.contracts.measures import Measure
+from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.registry import all_settings
-from keyhole.rankers import ContextualRanker, FixedListRanker
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.rankers.lists.base import ContextualRanker
 
 _NEAR = {"rtopk": "contextual-rtopk", "random": "random-lists"}
 

@@ -13,14 +13,18 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import InvalidInput, check_choice, check_flag
-from keyhole.contracts import World, whole_matrix
 from keyhole.contracts.registry import all_settings, check_options
-from keyhole.data import PEOPLE_ORDERS, QuerySet, people_in_order, read_letor, read_ratings
+from keyhole.contracts.worlds import World, whole_matrix
+from keyhole.data.letor.queries import QuerySet
+from keyhole.data.letor.reader import read_letor
+from keyhole.data.people import PEOPLE_ORDERS, people_in_order
+from keyhole.data.ratings import read_ratings
 from keyhole.experiment.inputs import DATA_PREFIX, DataMissing, data_folder
 from keyhole.game.stream import LetorStream
-from keyhole.worlds import WORLDS, Ratings, Recorded, Shuffled
+from keyhole.worlds import WORLDS
 from keyhole.worlds.generated import Graded
 from keyhole.worlds.queries import Queries
+from keyhole.worlds.table import Ratings, Recorded, Shuffled
 
 _PEOPLE_OPTIONS = (
     "threshold", "grades", "n_chosen", "scale", "columns", "missing", "delimiter", "decimal",

@@ -23,7 +23,9 @@ from keyhole.game.play import check_playable
 from keyhole.game.trace import Trace, mean_and_error
 from keyhole.lab.paired import AS_GOOD, BEST, WORSE, PairedVerdict, judge_pairs
 from keyhole.lab.results import REGRET, Axes, Curve, list_axes
-from keyhole.rankers import RANKERS, ContextualRanker, FixedListRanker
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
+from keyhole.rankers.lists.base import ContextualRanker
 
 _RUNS = 20
 """Runs of a comparison where nothing is said: one run tells nothing."""

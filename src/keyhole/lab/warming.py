@@ -14,15 +14,17 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import KeyholeError, check_choice
-from keyhole.contracts import Query
-from keyhole.data import QuerySet, read_letor
+from keyhole.contracts.lists import Query
+from keyhole.data.letor.queries import QuerySet
+from keyhole.data.letor.reader import read_letor
 from keyhole.experiment.description import BuiltExperiment, Experiment
 from keyhole.experiment.worlds import how_to_read
 from keyhole.lab.heldout import held_out_scores
 from keyhole.measures import MEASURES, measure
-from keyhole.rankers import RANKERS, FixedListRanker
-from keyhole.worlds import Ratings, Shuffled
+from keyhole.rankers import RANKERS
+from keyhole.rankers.fixed.base import FixedListRanker
 from keyhole.worlds.queries import Queries
+from keyhole.worlds.table import Ratings, Shuffled
 
 _SMALL = ("hedge", "forecaster", "neighbourhood")
 """Rankers that enumerate rankings or sets of items, of lists that must be short."""

@@ -12,9 +12,9 @@ from keyhole.experiment.description import BuiltExperiment
 from keyhole.lab.kinds.experiments import BuiltCurve, OfExperiment
 from keyhole.lab.results import Axes, Curve, play_regret
 from keyhole.measures import measure as named_measure
-from keyhole.monitoring import Game
+from keyhole.monitoring.games import Game
 from keyhole.monitoring.hopeless import forced_regret
-from keyhole.worlds import Hopeless
+from keyhole.worlds.outcomes import Hopeless
 
 SIDES = Axes(
     "round t",
