@@ -69,12 +69,10 @@ def compare_command(
     reading: Reading,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="OWNER.NAME=VALUE",
-            help="Any option of the world, the measure or a ranker by its name, such as "
-            "world.flip=0.2 or rtopk.eps_scale=0.1.",
-        ),
+        "Any option of the world, the measure or a ranker by its name, such as world.flip=0.2 or "
+        "rtopk.eps_scale=0.1.",
+        "--set",
+        "OWNER.NAME=VALUE",
     ] = None,
     out: Annotated[
         Path | None, "Folder for compare.png, compare.svg, curves.csv, results.json."

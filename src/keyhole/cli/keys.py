@@ -24,7 +24,7 @@ _DEFAULT_DB = "keyhole.db"
 
 def _open(db: str) -> "Store":
     """Return a log whose keys can change, beside a service that runs on it or without one."""
-    from keyhole.service.store import open_store
+    from keyhole.service.store import open_store  # noqa: PLC0415
 
     return open_store(db, read_only=os.path.exists(db))
 
@@ -39,7 +39,7 @@ def create_command(
     expires_days: Annotated[int | None, "Days after which it no longer works."] = None,
 ) -> None:
     """Create a key, and print it: this once, as only its hash is kept."""
-    from keyhole.service.keys import new_key
+    from keyhole.service.keys import new_key  # noqa: PLC0415
 
     text, key = new_key(scope, ranker, name=name, expires_days=expires_days)
     with _open(db) as store:

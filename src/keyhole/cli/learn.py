@@ -74,11 +74,9 @@ def learn_command(
     ] = None,
     measures: Annotated[
         list[str] | None,
-        typer.Option(
-            "--measure",
-            help="How lists are judged: NDCG@10 (default), … With --test it may be repeated: the "
-            "lists held out are judged by all, those learnt from by the first.",
-        ),
+        "How lists are judged: NDCG@10 (default), … With --test it may be repeated: the lists held "
+        "out are judged by all, those learnt from by the first.",
+        "--measure",
     ] = None,
     rounds: Annotated[int | None, "Lists to show."] = None,
     passes: Annotated[int | None, "Passes over all queries, instead."] = None,
@@ -115,12 +113,10 @@ def learn_command(
     ] = False,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="OWNER.NAME=VALUE",
-            help="Any other option of the ranker or of its surrogate, such as ranker.mix=0.2 or "
-            "surrogate.max_grade=4.",
-        ),
+        "Any other option of the ranker or of its surrogate, such as ranker.mix=0.2 or "
+        "surrogate.max_grade=4.",
+        "--set",
+        "OWNER.NAME=VALUE",
     ] = None,
     model: Annotated[Path | None, "Save the scorer here, for keyhole rank."] = None,
     out: Annotated[

@@ -4,8 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from keyhole.base.errors import InvalidInput
 from keyhole.base.files import write_atomically
 from keyhole.cli.data_options import Ratings
@@ -52,20 +50,16 @@ def play_command(
     ratings: Ratings,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="OWNER.NAME=VALUE",
-            help="Any other option, such as ranker.n_blocks=200, ranker.eps_scale=0.1 or "
-            "world.flip=0.2; 'keyhole list' shows them all.",
-        ),
+        "Any other option, such as ranker.n_blocks=200, ranker.eps_scale=0.1 or world.flip=0.2; "
+        "'keyhole list' shows them all.",
+        "--set",
+        "OWNER.NAME=VALUE",
     ] = None,
     against: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Also play this ranker on the same users; it sees as much as it needs. Options "
-            "of it may follow its name: 'ftpl eps_scale=0.01'.",
-        ),
+        "Also play this ranker on the same users; it sees as much as it needs. Options of it may "
+        "follow its name: 'ftpl eps_scale=0.01'.",
+        "NAME",
     ] = None,
     out: Annotated[
         Path | None, "Folder for regret.png, regret.svg, curves.csv, results.json."

@@ -124,13 +124,7 @@ class Experiment(PlainData, Described):
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Return the experiment that :meth:`to_json` wrote, or name the field that is wrong."""
-        try:
-            given = json.loads(text)
-        except ValueError as error:
-            raise InvalidInput(f"An experiment must be JSON: {error}.") from None
-        if not isinstance(given, dict):
-            raise InvalidInput(f"An experiment must be a JSON object, got {shown(given)}.")
-        return cls.of(given, "an experiment")
+        return cls.of(fields_of_json(text), "an experiment")
 
     def _given(self, left_out: tuple[str, ...]) -> dict[str, Any]:
         """Return the fields by name, but of some only those that are not at their defaults."""
@@ -176,6 +170,17 @@ class Experiment(PlainData, Described):
     def play(self, progress: Callable[[int], None] | None = None) -> Trace:
         """Play it and return its curves; see :func:`keyhole.play`."""
         return self.build().play(progress)
+
+
+def fields_of_json(text: str) -> dict[str, Any]:
+    """Return the fields of an experiment that JSON holds, or raise."""
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"An experiment must be JSON: {error}.") from None
+    if not isinstance(given, dict):
+        raise InvalidInput(f"An experiment must be a JSON object, got {shown(given)}.")
+    return given
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,12 @@ def check_kind(name: str, cls: type[Ranker], *, queries: bool) -> Any:
     if not queries:
         raise InvalidInput(
             f"ranker must be one of a fixed list, got {name!r}, which ranks query-document lists, "
-            f"lists that come with the requests: keyhole learn is for those."
+            f"as in keyhole learn."
         )
     hint = f" Did you mean {_NEAR[name]!r}?" if name in _NEAR else ""
     raise InvalidInput(
-        f"ranker must be one of query-document lists, lists that come with the requests, got "
-        f"{name!r}, which ranks one fixed list.{hint}"
+        f"ranker must be one of query-document lists, which are lists that come with each request, "
+        f"got {name!r}, which ranks one fixed list.{hint}"
     )
 
 

@@ -12,7 +12,13 @@ from keyhole.base.display import Described, Description
 from keyhole.base.errors import FloatArray, InvalidInput, KeyholeError, LibraryMissing
 from keyhole.base.files import plain
 from keyhole.base.lazy import named
-from keyhole.experiment.description import BuiltExperiment, Experiment, is_told_the_best, sees_top
+from keyhole.experiment.description import (
+    BuiltExperiment,
+    Experiment,
+    fields_of_json,
+    is_told_the_best,
+    sees_top,
+)
 from keyhole.game.play import check_playable
 from keyhole.game.trace import Trace, mean_and_error
 from keyhole.lab.paired import AS_GOOD, BEST, WORSE, PairedVerdict, judge_pairs
@@ -199,7 +205,7 @@ def compare(
     if isinstance(experiment, Experiment):
         asked = replace(experiment, **fields)
     else:
-        given = json.loads(experiment) if isinstance(experiment, str) else experiment or {}
+        given = fields_of_json(experiment) if isinstance(experiment, str) else experiment or {}
         asked = Experiment.of({"runs": _RUNS, **given, **fields}, "an experiment")
     return contest(asked, rankers, against, options or {}).play(progress)
 
