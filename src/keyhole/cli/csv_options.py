@@ -1,4 +1,4 @@
-"""Options about a .csv file of people by items, which several commands have."""
+"""Options of ratings files, shared by several commands."""
 
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
@@ -10,18 +10,18 @@ from keyhole.base.described import described
 
 @dataclass(frozen=True)
 class Ratings:
-    """How such a file is read; None is as the world has it."""
+    """Options of a ratings file; None: the default of the world."""
 
-    threshold: float | None = described(None, "For a .csv: ratings of at least this are relevant.")
+    threshold: float | None = described(None, "For a .csv: the smallest relevant rating.")
     grades: int | None = described(
-        None, "For a .csv: cut ratings into so many grades, 0 to this less one."
+        None, "For a .csv: cut ratings into this number of grades, from 0."
     )
     missing: str | None = described(
-        None, "For a .csv: people with a missing rating are an error, or drop."
+        None, "For a .csv: what to do about people with a missing rating: error or drop."
     )
     ids: str | None = described(
         None,
-        "For a .csv: the column of this name tells people apart and is left out.",
+        "For a .csv: the column of person ids, which is left out.",
         metavar="NAME",
     )
 
@@ -31,27 +31,25 @@ class Ratings:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-Threshold = Annotated[
-    float | None, typer.Option(help="For a .csv: ratings of at least this are relevant.")
-]
+Threshold = Annotated[float | None, typer.Option(help="For a .csv: the smallest relevant rating.")]
 Grades = Annotated[
     int | None,
-    typer.Option(help="For a .csv: cut ratings into so many grades, 0 to this less one."),
+    typer.Option(help="For a .csv: cut ratings into this number of grades, from 0."),
 ]
 Missing = Annotated[
     str | None,
-    typer.Option(help="For a .csv: people with a missing rating are an error, or drop."),
+    typer.Option(help="For a .csv: what to do about people with a missing rating: error or drop."),
 ]
 Ids = Annotated[
     str | None,
     typer.Option(
-        help="For a .csv: the column of this name tells people apart and is left out.",
+        help="For a .csv: the column of person ids, which is left out.",
         metavar="NAME",
     ),
 ]
 
 OPTIONS = {name: f"--{name}" for name in ("threshold", "grades", "missing", "ids")}
-"""What sentences about such a file call them."""
+"""The names of these options in error messages."""
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What keyhole evaluate does with the log of a ranker of documents."""
+"""Evaluation of the log of a ranker of query-document lists."""
 
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,11 @@ from keyhole.offline.lists import LOGGED, Rankings, evaluate_lists
 from keyhole.rankers.lists.models import load_model
 
 RANKERS_LOG = ".npz"
-"""How the names of files end that Log.save writes."""
+"""The file name suffix of Log.save."""
 
 
 def _rankings(text: str, option: str, log: Log) -> Rankings:
-    """Return what a saved model would have shown in each row of a log, or that it is the log."""
+    """Return the rankings of a saved model for each row of a log, or ``logged``."""
     if text == LOGGED:
         return LOGGED
     if not Path(text).is_file():
@@ -40,7 +40,7 @@ def _rankings(text: str, option: str, log: Log) -> Rankings:
 
 
 def evaluate_ranked_log(path: Path, policy: str, baseline: str, **options: Any) -> Evaluation:
-    """Return the verdict on a model of documents."""
+    """Evaluate a saved model on the log of a ranker."""
     log = Log.load(path)
     return evaluate_lists(
         log,
