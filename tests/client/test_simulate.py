@@ -153,7 +153,7 @@ def test_the_command_plays_and_tells(service_url):
         assert (info.request["simulation"], info.round) == (True, 60)
         assert info.request["wait_seconds"] == 5.0
     table = run(*arguments).stdout
-    assert "told everything" in table
+    assert "full information" in table
     assert f"{name}, served" in table
     again = json.loads(run(*arguments, "--json", "--measure", "DCG", "--top", 1).stdout)
     assert again["best_fixed_score"] == record["best_fixed_score"]

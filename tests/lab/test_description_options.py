@@ -79,7 +79,8 @@ def test_every_option_reaches_its_field():
     GOT.clear()
     run(
         "hi", "--world", "w", "--rounds", "7", "--grade", "4", "--against", "a", "--against", "b",
-        "--files", "x", "--top", "5", "--out", "o", "--same-users", "--quietly", "--by", "you", "--like", "y",
+        "--files", "x", "--top", "5", "--out", "o", "--same-users", "--quietly", "--by", "you",
+        "--like", "y",
     )  # fmt: skip
     top: Any = 5
     game = Game("w", 7, 4.0, ("a", "b"), (Path("x"),), False, top)

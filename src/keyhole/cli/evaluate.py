@@ -271,7 +271,7 @@ def show_verdict(result: Evaluation) -> None:
 
 def _print(result: Evaluation) -> None:
     say(
-        f"Reward per row of {counted(result.n_rows, 'row')}, and what it certainly is at least, at "
+        f"Reward per row of {counted(result.n_rows, 'row')}, with lower confidence bounds at "
         f"{result.confidence:.3g}.\n"
     )
     for name, lines in _compared(result):
@@ -281,7 +281,7 @@ def _print(result: Evaluation) -> None:
         found = judged.diagnostics
         say(
             f"{judged.name}: {found.effective_rows:,.0f} effective rows of "
-            f"{found.n_rows:,}, overlap {found.overlap:.1%} ({found.n_rewarded} rewarded), "
+            f"{found.n_rows:,}, acts in {found.overlap:.1%} of them ({found.n_rewarded} rewarded), "
             f"largest weight {found.largest_weight:.4g}, mean weight {found.mean_weight:.3f}."
         )
     show_verdict(result)

@@ -27,7 +27,7 @@ _DEFAULT_DB = "keyhole.db"
 
 def _open(db: str) -> "Store":
     """Open a log to change its keys, also while the service runs."""
-    from keyhole.service.store import open_store
+    from keyhole.service.store import open_store  # noqa: PLC0415
 
     return open_store(db, read_only=os.path.exists(db))
 
@@ -42,7 +42,7 @@ def create_command(
     expires_days: Annotated[int | None, "Days until the key expires."] = None,
 ) -> None:
     """Create a key and print it, only this once: the log stores only its hash."""
-    from keyhole.service.keys import new_key
+    from keyhole.service.keys import new_key  # noqa: PLC0415
 
     text, key = new_key(scope, ranker, name=name, expires_days=expires_days)
     with _open(db) as store:

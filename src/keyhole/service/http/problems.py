@@ -145,7 +145,7 @@ TABLE: dict[type[BaseException], Row] = {
     errors.StoreError: Row(503, "store-failed", "The log cannot be used", _RETRY),
     errors.StoreFull: Row(507, "store-full", "The disk is full"),
 }
-_FAULT = Row(500, "fault", "A fault of Keyhole")
+_FAULT = Row(500, "fault", "Internal error")
 
 
 def row_of(error: BaseException) -> Row:
