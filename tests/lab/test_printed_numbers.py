@@ -188,7 +188,10 @@ def test_bound_of_regret(rounds):
         assert each["says_something"] == (each["value"] < record["largest_regret"])
     rows = [row[1:3] for row in cells_of(text)]
     assert [row for row in rows if any(row)] == expected
-    assert f"The regret of any ranker is at most {record['largest_regret'] / rounds:.4g} per round" in text
+    assert (
+        f"The regret of any ranker is at most {record['largest_regret'] / rounds:.4g} per round"
+        in text
+    )
 
 
 @pytest.mark.parametrize("measure", ["DCG", "SumLoss"])

@@ -22,7 +22,7 @@ _UsageError: Any = typer.BadParameter.__base__
 """Typer's exception for wrong options, which has no public name."""
 
 
-class Row(NamedTuple):
+class CommandRow(NamedTuple):
     """A command: the place of its function or app in this package, and a summary."""
 
     where: str
@@ -30,69 +30,73 @@ class Row(NamedTuple):
 
 
 COMMANDS = {
-    "play": Row("play:play_command", "Play a game and see regret fall."),
-    "compare": Row(
+    "play": CommandRow("play:play_command", "Play a game and see regret fall."),
+    "compare": CommandRow(
         "compare:compare_command",
         "Compare every ranker that fits, on the same users, and say which is best.",
     ),
-    "advise": Row(
+    "advise": CommandRow(
         "advise:advise_command",
         "Recommend a ranker, with its guarantee and the limits of every ranker.",
     ),
-    "list": Row(
+    "list": CommandRow(
         "listing:list_command",
         "List rankers, surrogates, measures, worlds, reveals and papers, with their options.",
     ),
-    "check": Row(
+    "check": CommandRow(
         "check:check_command",
         "Check that a ranker, measure, world, reveal or surrogate satisfies its contract.",
     ),
-    "reproduce": Row(
+    "reproduce": CommandRow(
         "reproduce:reproduce_command",
         "Reproduce a figure or theorem of a paper and check every claim about it.",
     ),
-    "learn": Row("learn:learn_command", "Learn a ranker online from query-document lists."),
-    "rank": Row("rank:rank_command", "Rank the documents of every query by a model's scores."),
-    "train-policy": Row(
+    "learn": CommandRow("learn:learn_command", "Learn a ranker online from query-document lists."),
+    "rank": CommandRow(
+        "rank:rank_command", "Rank the documents of every query by a model's scores."
+    ),
+    "train-policy": CommandRow(
         "train_policy:train_policy_command",
         "Train a policy on a log of actions and rewards, and evaluate it on held-out rows.",
     ),
-    "evaluate": Row(
+    "evaluate": CommandRow(
         "evaluate:evaluate_command",
         "Evaluate a policy on a log: promote it, or keep the baseline.",
     ),
-    "classify": Row(
+    "classify": CommandRow(
         "classify:classify_command",
         "Tell whether a measure can be learnt from the feedback, at which rate, and why.",
     ),
-    "atlas": Row(
+    "atlas": CommandRow(
         "atlas:atlas_app",
         "Classify measures for all k and many list lengths, as an atlas.",
     ),
-    "bound": Row(
+    "bound": CommandRow(
         "bound:bound_command",
         "Bound the excess risk on new lists of a ranker trained on n lists.",
     ),
-    "warm": Row("warm:warm_command", "Compile rankers in advance."),
-    "doctor": Row("doctor:doctor_command", "Diagnose the installation, with a self-test."),
-    "completion": Row(
+    "warm": CommandRow("warm:warm_command", "Compile rankers in advance."),
+    "doctor": CommandRow("doctor:doctor_command", "Diagnose the installation, with a self-test."),
+    "completion": CommandRow(
         "completion:completion_command",
         "Print a completion script for a shell.",
     ),
-    "simulate-users": Row(
+    "simulate-users": CommandRow(
         "simulate:simulate_command",
         "Run simulated users against a running service.",
     ),
-    "serve": Row("serve:serve_command", "Run the service."),
-    "keys": Row("keys:keys_app", "Manage the access keys of the service."),
-    "db": Row("db:db_commands", "Check, back up, restore and export the log of the service."),
+    "serve": CommandRow("serve:serve_command", "Run the service."),
+    "keys": CommandRow("keys:keys_app", "Manage the access keys of the service."),
+    "db": CommandRow(
+        "db:db_commands", "Check, back up, restore and export the log of the service."
+    ),
 }
 
 
 class _Imported(Mapping[str, Any]):
     """Commands by name, imported on access."""
 
-    def __init__(self, rows: Mapping[str, Row]) -> None:
+    def __init__(self, rows: Mapping[str, CommandRow]) -> None:
         self._rows = rows
         self._found: dict[str, Any] = {}
 

@@ -21,7 +21,7 @@ from keyhole.rankers.lists.models import Model, load_model
 FORMATS = ("tsv", "trec", "json")
 
 
-class Ranked(NamedTuple):
+class RankedQuery(NamedTuple):
     """The documents of a query, best first: positions in the file, ids and scores."""
 
     query: str
@@ -78,7 +78,7 @@ def rank_command(
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def _rank(queries: QuerySet, ids: list[str | None], scorer: Model) -> list[Ranked]:
+def _rank(queries: QuerySet, ids: list[str | None], scorer: Model) -> list[RankedQuery]:
     """Return the documents of every query, sorted by score."""
     work, ranked = sort_work(queries.largest), []
     for index, name in enumerate(queries.query_ids):
@@ -87,18 +87,18 @@ def _rank(queries: QuerySet, ids: list[str | None], scorer: Model) -> list[Ranke
         sort_descending(scores, order, work)
         places, first = order.tolist(), int(queries.starts[index])
         documents = [ids[first + place] or str(place) for place in places]
-        ranked.append(Ranked(name, places, documents, scores[order]))
+        ranked.append(RankedQuery(name, places, documents, scores[order]))
     return ranked
 
 
-def _table_lines(ranked: list[Ranked]) -> Iterator[str]:
+def _table_lines(ranked: list[RankedQuery]) -> Iterator[str]:
     yield "query\trank\tdocument\tscore"
     for row in ranked:
         for place, (document, score) in enumerate(zip(row.documents, row.scores, strict=True)):
             yield f"{row.query}\t{place + 1}\t{document}\t{float(score)!r}"
 
 
-def _trec_lines(ranked: list[Ranked], tag: str) -> Iterator[str]:
+def _trec_lines(ranked: list[RankedQuery], tag: str) -> Iterator[str]:
     """Yield the lines of a run; raise if two queries or documents have the same name."""
     _check_different([row.query for row in ranked], "queries of all files")
     for row in ranked:

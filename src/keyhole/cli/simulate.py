@@ -16,7 +16,7 @@ from keyhole.cli.description_options import command
 from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.simulated_users import (
     Crowd,
-    Seen,
+    Results,
     Visits,
     find_or_create,
     judge,
@@ -45,7 +45,7 @@ class Plan:
 
 
 async def play_plan(
-    client: "AsyncClient", plan: Plan, watch: Callable[[Seen], None] | None, begun: list[Visits]
+    client: "AsyncClient", plan: Plan, watch: Callable[[Results], None] | None, begun: list[Visits]
 ) -> None:
     """Find or create the ranker and play; ``begun`` has the visits even after an interrupt."""
     info = await find_or_create(
@@ -169,7 +169,7 @@ def _play(client: "AsyncClient", plan: Plan, as_json: bool) -> None:
     begun: list[Visits] = []
     ended: BaseException | None = None
 
-    async def play_and_close(watch: Callable[[Seen], None]) -> None:
+    async def play_and_close(watch: Callable[[Results], None]) -> None:
         async with client:
             await play_plan(client, plan, watch, begun)
 
@@ -200,7 +200,7 @@ def _play(client: "AsyncClient", plan: Plan, as_json: bool) -> None:
 
 
 @contextmanager
-def _progress(rounds: int, quiet: bool) -> Iterator[Callable[[Seen], None]]:
+def _progress(rounds: int, quiet: bool) -> Iterator[Callable[[Results], None]]:
     """Show a progress line on a terminal: rounds, rate and mean relevance."""
     line = TextColumn(
         "{task.completed:.0f} of {task.total} rounds, {task.fields[speed]:.0f} per second, "
@@ -209,7 +209,7 @@ def _progress(rounds: int, quiet: bool) -> Iterator[Callable[[Seen], None]]:
     with Progress(line, console=ERR, disable=quiet or not ERR.is_terminal) as bar:
         task = bar.add_task("", total=rounds, speed=0.0, relevance=0.0)
 
-        def watch(seen: Seen) -> None:
+        def watch(seen: Results) -> None:
             n_rounds = len(seen.scores)
             speed = n_rounds / seen.seconds if seen.seconds else 0.0
             bar.update(task, completed=n_rounds, speed=speed, relevance=seen.mean_relevance)

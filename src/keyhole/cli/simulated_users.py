@@ -75,7 +75,7 @@ class Crowd:
 
 
 @dataclass
-class Seen:
+class Results:
     """The results so far; ``scores`` has only played rounds."""
 
     scores: dict[int, float] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Visits:
         names: list[str],
         crowd: Crowd,
     ) -> None:
-        self.seen = Seen()
+        self.seen = Results()
         self.measure: Measure = named_measure(info.request.get("measure", "DCG"))
         self._client, self._ranker, self._crowd = client, info.name, crowd
         self._names, self._index = names, {name: item for item, name in enumerate(names)}
@@ -123,8 +123,8 @@ class Visits:
         *,
         rate: float | None = None,
         concurrency: int = 1,
-        watch: Callable[[Seen], None] | None = None,
-    ) -> Seen:
+        watch: Callable[[Results], None] | None = None,
+    ) -> Results:
         """Play rounds, and wait until all feedback except the lost has been sent.
 
         Parameters
@@ -246,7 +246,7 @@ def made_up_names(n_items: int) -> list[str]:
     return [f"item-{number:0{width}d}" for number in range(1, n_items + 1)]
 
 
-def judge(seen: Seen, measure: Measure, seed: int) -> dict[str, Any]:
+def judge(seen: Results, measure: Measure, seed: int) -> dict[str, Any]:
     """Return the results of the rounds, with the best fixed list and full information.
 
     Both are computed for the same users.
