@@ -66,7 +66,7 @@ def of_pages() -> Iterator[tuple[str, str]]:
             text = re.sub(left_out, "", text)
         for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
             told = re.sub(r"^\s*(?:[-*]|\d+\.|>) ", "", paragraph)
-            told = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", told)
+            told = re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", told).replace("**", "")
             yield from ((str(page.relative_to(ROOT)), each) for each in split(told))
 
 

@@ -272,7 +272,7 @@ def test_an_empty_folder_is_not_left_behind_by_what_fails(files):
         (CannotWrite("x cannot be written."), 3, "x cannot be written."),
         (MemoryError(), 3, "There is not enough memory for this."),
         (OSError(28, "No space left on device", "x"), 3, "x cannot be used: No space left on"),
-        (RecursionError("deep"), 4, "This is a fault of Keyhole, not of what was given: Recursion"),
+        (RecursionError("deep"), 4, "This is a bug in Keyhole, not in the input: Recursion"),
         (ZeroDivisionError("one\ntwo"), 4, "ZeroDivisionError: one two; KEYHOLE_TRACEBACK=1 shows"),
         (AssertionError(), 4, "what was given: AssertionError; KEYHOLE_TRACEBACK=1 shows where."),
     ],

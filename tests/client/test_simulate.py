@@ -15,7 +15,7 @@ import keyhole
 from keyhole.cli import simulate
 from keyhole.cli.app import app
 from keyhole.cli.demo import DEMONSTRATIONS, play_demo, start_demo
-from keyhole.cli.simulated_users import Crowd, Seen, Visits, judge, made_up_names
+from keyhole.cli.simulated_users import Crowd, Results, Visits, judge, made_up_names
 from keyhole.client import AsyncClient, Client
 from keyhole.worlds.flips import Flips
 from keyhole.worlds.phases import Independent
@@ -128,7 +128,7 @@ def test_many_at_once_and_late_by_seconds(service_url):
 
 def test_losses_have_the_sign_of_losses():
     measure = keyhole.measure("SumLoss")
-    seen = Seen({0: 2.0, 1: 2.0}, dict.fromkeys((0, 1), np.array([0.0, 1.0])), seconds=1.0)
+    seen = Results({0: 2.0, 1: 2.0}, dict.fromkeys((0, 1), np.array([0.0, 1.0])), seconds=1.0)
     record = judge(seen, measure, 0)
     assert (record["best_fixed_score"], record["average_regret"]) == (1.0, 1.0)
 
@@ -154,7 +154,7 @@ def test_the_command_plays_and_tells(service_url):
         assert (info.request["simulation"], info.round) == (True, 60)
         assert info.request["wait_seconds"] == 5.0
     table = run(*arguments).stdout
-    assert "told everything" in table
+    assert "full information" in table
     assert f"{name}, served" in table
     again = json.loads(run(*arguments, "--json", "--measure", "DCG", "--top", 1).stdout)
     assert again["best_fixed_score"] == record["best_fixed_score"]

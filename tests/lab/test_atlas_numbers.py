@@ -82,7 +82,7 @@ def test_what_is_printed_counts_the_games(tmp_path, capsys):
     disputed = [e for e in ENTRIES if e.by_rule not in (e.class_, "unknown")]
     assert (n_both, len(disputed)) == (4, 1)
     assert text.startswith(
-        "8 games: 5 enumerated, 2 by rule, 1 not known; 3 finished before. Of 4 games answered by "
+        "8 games: 5 enumerated, 2 by rule, 1 unknown; 3 resumed. Of 4 games classified by "
         "both, rule and enumeration disagree on 1."
     )
     assert ATLAS.disputed == disputed

@@ -350,11 +350,11 @@ def test_unknown_paper():
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["pla"], "No such command 'pla'. Did you mean 'play'? What there is: keyhole --help"),
-        (["xyzzy"], "No such command 'xyzzy'. What there is: keyhole --help"),
+        (["pla"], "No such command 'pla'. Did you mean 'play'? See: keyhole --help"),
+        (["xyzzy"], "No such command 'xyzzy'. See: keyhole --help"),
         (
             ["play", "--rounds", "x"],
-            "parse string as an integer. What there is: keyhole play --help",
+            "parse string as an integer. See: keyhole play --help",
         ),
     ],
 )

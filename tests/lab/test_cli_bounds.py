@@ -61,7 +61,7 @@ def test_options_reach_their_surrogates():
         (["--items", "0"], "Error: --items must be an integer of at least 1, got 0."),
         (["--grade", "-1"], "Error: --max-grade must be a number of at least 1e-09"),
         (["--loss-bound", "-1"], "Error: --loss-bound must be a number above 0"),
-        (["--epsilon", "0.5"], "--epsilon must be left out for listnet"),
+        (["--epsilon", "0.5"], "--epsilon must be omitted for listnet"),
         (["--surrogate", "smooth_dcg", "--epsilon", "0"], "Error: --epsilon must be a number"),
         (["--optimal-loss", "-1"], "Error: --optimal-loss must be a number of at least 0"),
     ],

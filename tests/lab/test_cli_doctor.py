@@ -121,13 +121,13 @@ def test_extras_that_are_missing_and_how_to_have_them(monkeypatch):
     assert report["extras"]["figures"]["missing"] == ["notthere"]
     shown = run("doctor").stdout
     assert "extra figures lacks notthere: pip install -e '.[figures]' in a checkout" in shown
-    assert "extra cli is there: rich" in shown
+    assert "extra cli installed: rich" in shown
 
     def absent(_):
         raise metadata.PackageNotFoundError("keyhole")
 
     monkeypatch.setattr("importlib.metadata.requires", absent)
-    assert "extras not known" in run("doctor").stdout
+    assert "extras unknown" in run("doctor").stdout
 
 
 def test_a_cache_that_cannot_be_written_is_told(monkeypatch, tmp_path):
@@ -143,7 +143,7 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch, tmp_path):
         assert cache["folder"] == (None if kept is None else str(tmp_path))
         assert (cache["writable"], cache["files"]) == (can, int(kept is not None))
         shown = run("doctor").stdout
-        assert ("CANNOT be written" in shown) != can
+        assert ("NOT writable" in shown) != can
         assert ("1 file, 1 MiB" in shown) == (kept is not None)
         assert ("cannot be used" in shown) == (kept is None)
     elsewhere = tmp_path / "else" / "where"

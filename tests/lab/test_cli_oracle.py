@@ -147,7 +147,7 @@ def test_a_game_of_ones_own(tmp_path):
         ("NDCG --check x.json", "Exactly one of MEASURE, --check and --loss must be given."),
         ("--loss x.csv", "--loss and --feedback must be given together."),
         ("--check nowhere.json", "nowhere.json must be a certificate in a JSON file: No such file"),
-        ("--check x.json --certificate y.json", "give one of them."),
+        ("--check x.json --certificate y.json", "At most one of --certificate and --check"),
         ("NDCG --items 4 --top 2 --certificate .", "--certificate must be a file, got the folder"),
         ("--loss x.csv --feedback y.csv --top 2", "--items and --top need a measure."),
     ],
@@ -160,7 +160,7 @@ def test_a_bad_game_gets_one_sentence(arguments, sentence):
     ("loss", "feedback", "sentence"),
     [
         ("1,0\n0,1\n", "a,b\n", "feedback must have the shape of loss (2 by 2), got 1 by 2."),
-        ("1,0\n0\n", "a,b\na,b\n", "must have rows of one length (2), got 1 in row 2."),
+        ("1,0\n0\n", "a,b\na,b\n", "must have rows of equal length (2), got 1 in row 2."),
         ("1,x\n0,1\n", "a,b\na,b\n", "got 'x' in row 1, column 2."),
         ("1,nan\n0,1\n", "a,b\na,b\n", "got 'nan' in row 1, column 2."),
         ("", "a,b\n", "loss must be a list of rows of one length, at least one by one."),
@@ -248,7 +248,7 @@ def test_ctrl_c_leaves_finished_cells(tmp_path):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "finished cells are kept" in errors
+    assert "finished cells are saved" in errors
     assert "Traceback" not in errors
     assert not (tmp_path / "atlas.csv").exists()
     columns = columns_of(maps.MEASURES, [5], [2])

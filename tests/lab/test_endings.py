@@ -22,7 +22,7 @@ from keyhole.cli.exit_codes import MEANINGS, ExitCode, VerdictIsNo, _ending_of, 
 from keyhole.service.errors import StoreDamaged, StoreFailed, StoreFull
 from tests.lab.running import run, said
 
-FAULT = "This is a fault of Keyhole, not of what was given: "
+FAULT = "This is a bug in Keyhole, not in the input: "
 
 
 @pytest.mark.parametrize(

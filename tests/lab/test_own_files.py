@@ -151,7 +151,7 @@ def test_worlds_of_arrays_are_not_checked_by_name():
 def test_nothing_to_check_is_said():
     result = run("check")
     assert result.exit_code == 2
-    assert "must say what to check" in result.output
+    assert "must name the class to check" in result.output
 
 
 def test_tables_refuse_what_is_no_name():

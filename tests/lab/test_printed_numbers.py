@@ -125,7 +125,7 @@ def test_evaluate(bound, verdict):
             f"({found['n_rewarded']} rewarded), largest weight {found['largest_weight']:.4g}, "
             f"mean weight {found['mean_weight']:.3f}."
         ) in words(text)
-    assert "Reward per row of 90 rows, and what it certainly is at least, at 0.9." in text
+    assert "Reward per row of 90 rows, with lower confidence bounds at 0.9." in text
     assert (
         f"{verdict}: the {bound} bound on the difference is {record['lower_bound']:.5f}; above 0 "
         f"means promote."
@@ -174,7 +174,7 @@ def test_bound():
         each["value"] is not None for each in record["bounds"]
     ]
     for each in left_out:
-        assert f"Left out: {each['name']}, which needs {each['needs']}." in words(text)
+        assert f"Not applicable: {each['name']}, which needs {each['needs']}." in words(text)
 
 
 @pytest.mark.parametrize("rounds", [100, 10**9])
@@ -188,7 +188,10 @@ def test_bound_of_regret(rounds):
         assert each["says_something"] == (each["value"] < record["largest_regret"])
     rows = [row[1:3] for row in cells_of(text)]
     assert [row for row in rows if any(row)] == expected
-    assert f"No ranker can lose more than {record['largest_regret'] / rounds:.4g} per round" in text
+    assert (
+        f"The regret of any ranker is at most {record['largest_regret'] / rounds:.4g} per round"
+        in text
+    )
 
 
 @pytest.mark.parametrize("measure", ["DCG", "SumLoss"])
@@ -216,7 +219,7 @@ def test_simulate_users(measure, capsys):
     informed = record["full_information"]
     assert cells_of(text) == [
         ["crowd, served", f"{abs(score - best):.4f}", f"{score:.4f}"],
-        ["ftpl as its theorem tunes it, told everything", f"{informed['average_regret']:.4f}",
+        ["ftpl with the noise of its theorem, full information", f"{informed['average_regret']:.4f}",
          f"{informed['average_score']:.4f}"],
         ["best fixed list", "0.0000", f"{best:.4f}"],
     ]  # fmt: skip

@@ -245,9 +245,9 @@ def test_the_command_ends_as_its_claims_do(papers, tmp_path, monkeypatch):
     assert "A study (None)" in text
     assert "FAIL does not: at 20, rising: short " in text
     assert "SKIP is not judged: there is no time" in text
-    assert "curves were finished before" not in text
+    assert "curves were resumed" not in text
     text = said(run("reproduce", "wrong", "--out", tmp_path / "wrong", code=1))
-    assert "3 of 3 curves were finished before." in text
+    assert "3 of 3 curves were resumed." in text
     text = said(run("reproduce", "right", "--out", tmp_path / "right"))
     assert "PASS holds: total regret" in text
     assert "FAIL" not in text

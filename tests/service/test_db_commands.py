@@ -49,7 +49,7 @@ def test_a_whole_log_passes(log):
     expected = json.loads((FIXTURES / "first.json").read_text())
     text = run("check", log).stdout
     assert "PASS news: 41 events, 1 snapshot, state " in text
-    assert f"{log} is whole." in text
+    assert f"{log} is intact." in text
     record = json.loads(run("check", log, "--json").stdout)
     assert record["problems"] == []
     for ranker in record["rankers"]:

@@ -57,7 +57,7 @@ def test_what_is_referred_to_is_there(described):
     schemas = described["components"]["schemas"]
     referred = set(re.findall(r"#/components/schemas/(\w+)", document().decode()))
     assert referred <= set(schemas)
-    assert {"Problem", "RankRequest", "FeedbackLine", "EvaluationRequest"} <= set(schemas)
+    assert {"ProblemDetails", "RankRequest", "FeedbackLine", "EvaluationRequest"} <= set(schemas)
 
 
 def test_patterns_are_those_of_json_schema(described):

@@ -1,4 +1,4 @@
-"""Fields that say what they are, for whoever shows them: options of a command, a page."""
+"""Dataclass fields with help texts, from which options of commands are generated."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, asdict, field, fields
@@ -20,16 +20,16 @@ def described(
     Parameters
     ----------
     default
-        Its value where none is given; left out, there must be one. A list or a mapping is copied
-        for every object.
+        The default value; without one, the field is required. A list or a mapping is copied for
+        every object.
     help
-        What it is. A field without help is no option of a command.
+        The help text. A field without help is no option of a command.
     metavar
-        What stands for its value in help, where its type does not say enough.
+        The placeholder of its value in help, if not its type.
     option
-        What the command line calls it, where that is not ``--name``; with ``/`` between several.
+        The option, if not ``--name``; several are separated by ``/``.
     type
-        What it is on the command line, where that is not its own type.
+        The type on the command line, if it differs.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def described(
 
 
 def default_of(one: "Field[Any]") -> Any:
-    """Return the default of a field, ``MISSING`` where it has none."""
+    """Return the default of a field, or ``MISSING``."""
     return one.default if one.default_factory is MISSING else one.default_factory()
 
 

@@ -1,4 +1,4 @@
-"""The command that says which ranker to take."""
+"""The command that recommends a ranker."""
 
 from typing import Annotated
 
@@ -11,18 +11,18 @@ from keyhole.lab.advice import advise, as_record
 
 @command(called={"rounds": "--rounds", "n_features": "--features"})
 def advise_command(
-    measure: Annotated[str, typer.Argument(help="How rankings are judged: DCG, Precision@5, …")],
-    items: Annotated[int, "Length of the list, or of the longest."],
-    top: Annotated[int, "How many of its first items are shown."] = 1,
-    grades: Annotated[int, "Relevance is one of 0 to this less one; 2: yes or no."] = 2,
-    rounds: Annotated[int | None, "How long it is to be used, for what bounds say by then."] = None,
-    features: Annotated[int, "Features of a document, where lists come with queries."] = 0,
+    measure: Annotated[str, typer.Argument(help="The measure of a ranking: DCG, Precision@5, …")],
+    items: Annotated[int, "The length of the longest list."],
+    top: Annotated[int, "Number of top items whose relevance is revealed."] = 1,
+    grades: Annotated[int, "Number of relevance grades, from 0; 2: binary."] = 2,
+    rounds: Annotated[int | None, "Number of rounds at which to evaluate the bounds."] = None,
+    features: Annotated[int, "Number of features, for query-document lists."] = 0,
     as_json: Json = False,
 ) -> None:
-    """Say which ranker to take, what it guarantees, and what no ranker can.
+    """Recommend a ranker, with its guarantee and the limits of every ranker.
 
-    The oracle of keyhole classify says whether what is shown can teach the measure at all; every
-    ranker is asked whether it fits.
+    Classifies the measure as keyhole classify does, and constructs every ranker to see which ones
+    apply.
 
         keyhole advise DCG --items 20 --top 1 --rounds 1000000
 

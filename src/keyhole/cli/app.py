@@ -1,7 +1,7 @@
-"""The command line: every command has a file of its own, and a row here.
+"""The table of commands, each with its own file.
 
-Its file is imported when the command is run: most of them need the compiler, which takes longer to
-load than help does to read.
+A file is imported when its command runs, because most of them need Numba, which takes longer to
+load than help takes to print.
 """
 
 import copy
@@ -19,82 +19,84 @@ from keyhole.cli.exit_codes import MEANINGS, ExitCode, needing, one_sentence
 from keyhole.cli.terminal import say
 
 _UsageError: Any = typer.BadParameter.__base__
-"""What Typer raises where the options are wrong; it has no public name."""
+"""Typer's exception for wrong options, which has no public name."""
 
 
-class Row(NamedTuple):
-    """Where a command is in this package, a function or an app, and what it does in a sentence."""
+class CommandRow(NamedTuple):
+    """A command: the place of its function or app in this package, and a summary."""
 
     where: str
     summary: str
 
 
 COMMANDS = {
-    "play": Row("play:play_command", "Play a game and see regret fall."),
-    "compare": Row(
+    "play": CommandRow("play:play_command", "Play a game and see regret fall."),
+    "compare": CommandRow(
         "compare:compare_command",
         "Compare every ranker that fits, on the same users, and say which is best.",
     ),
-    "advise": Row(
+    "advise": CommandRow(
         "advise:advise_command",
-        "Say which ranker to take, what it guarantees, and what no ranker can.",
+        "Recommend a ranker, with its guarantee and the limits of every ranker.",
     ),
-    "list": Row(
+    "list": CommandRow(
         "listing:list_command",
         "List rankers, surrogates, measures, worlds, reveals and papers, with their options.",
     ),
-    "check": Row(
+    "check": CommandRow(
         "check:check_command",
-        "Check that a ranker, measure, world, reveal or surrogate keeps its contract.",
+        "Check that a ranker, measure, world, reveal or surrogate satisfies its contract.",
     ),
-    "reproduce": Row(
+    "reproduce": CommandRow(
         "reproduce:reproduce_command",
-        "Reproduce a figure or theorem of a paper and judge every claim about it.",
+        "Reproduce a figure or theorem of a paper and check every claim about it.",
     ),
-    "learn": Row("learn:learn_command", "Learn a ranker online from query-document lists."),
-    "rank": Row("rank:rank_command", "Rank the documents of every query by a model's scores."),
-    "train-policy": Row(
+    "learn": CommandRow("learn:learn_command", "Learn a ranker online from query-document lists."),
+    "rank": CommandRow(
+        "rank:rank_command", "Rank the documents of every query by a model's scores."
+    ),
+    "train-policy": CommandRow(
         "train_policy:train_policy_command",
-        "Train a policy on a log of what was shown, and judge it on rows that were held out.",
+        "Train a policy on a log of actions and rewards, and evaluate it on held-out rows.",
     ),
-    "evaluate": Row(
+    "evaluate": CommandRow(
         "evaluate:evaluate_command",
-        "Say from a log whether a policy beats a baseline: promote or keep.",
+        "Evaluate a policy on a log: promote it, or keep the baseline.",
     ),
-    "classify": Row(
+    "classify": CommandRow(
         "classify:classify_command",
-        "Say whether feedback can teach a measure at all, at which rate, and why.",
+        "Tell whether a measure can be learnt from the feedback, at which rate, and why.",
     ),
-    "atlas": Row(
+    "atlas": CommandRow(
         "atlas:atlas_app",
-        "Map which measures can be learnt from the top k: all k, many lengths of lists.",
+        "Classify measures for all k and many list lengths, as an atlas.",
     ),
-    "bound": Row(
+    "bound": CommandRow(
         "bound:bound_command",
-        "Bound how much worse than the best weights a ranker learnt from n lists is on new ones.",
+        "Bound the excess risk on new lists of a ranker trained on n lists.",
     ),
-    "warm": Row("warm:warm_command", "Compile ahead, so that nothing waits for it later."),
-    "doctor": Row(
-        "doctor:doctor_command", "Say what is installed here, and whether it learns what it should."
-    ),
-    "completion": Row(
+    "warm": CommandRow("warm:warm_command", "Compile rankers in advance."),
+    "doctor": CommandRow("doctor:doctor_command", "Diagnose the installation, with a self-test."),
+    "completion": CommandRow(
         "completion:completion_command",
-        "Print what lets a shell complete commands, options and names.",
+        "Print a completion script for a shell.",
     ),
-    "simulate-users": Row(
+    "simulate-users": CommandRow(
         "simulate:simulate_command",
-        "Let a crowd of simulated users play the client of a running service.",
+        "Run simulated users against a running service.",
     ),
-    "serve": Row("serve:serve_command", "Run the service: rank, later feedback, nothing lost."),
-    "keys": Row("keys:keys_app", "Access keys of the service."),
-    "db": Row("db:db_commands", "Look after the log of a service: check, backup, restore, export."),
+    "serve": CommandRow("serve:serve_command", "Run the service."),
+    "keys": CommandRow("keys:keys_app", "Manage the access keys of the service."),
+    "db": CommandRow(
+        "db:db_commands", "Check, back up, restore and export the log of the service."
+    ),
 }
 
 
 class _Imported(Mapping[str, Any]):
-    """Commands by name, each of which is imported when it is asked for."""
+    """Commands by name, imported on access."""
 
-    def __init__(self, rows: Mapping[str, Row]) -> None:
+    def __init__(self, rows: Mapping[str, CommandRow]) -> None:
         self._rows = rows
         self._found: dict[str, Any] = {}
 
@@ -111,7 +113,7 @@ class _Imported(Mapping[str, Any]):
 
 
 def _command(name: str, where: str) -> Any:
-    """Return a command, or raise where a library that it is made of is missing."""
+    """Import a command, or raise if a library it needs is missing."""
     with needing(f"keyhole {name}", "all"):
         found = named(where)
     if not isinstance(found, typer.Typer):
@@ -122,7 +124,7 @@ def _command(name: str, where: str) -> Any:
 
 
 class Commands(TyperGroup):
-    """All commands, which end with the exit codes of Keyhole and not with those of Typer."""
+    """The group of all commands, with Keyhole's exit codes instead of Typer's."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -132,7 +134,7 @@ class Commands(TyperGroup):
         return list(self.commands)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Tell of all commands without importing any."""
+        """Print the help of all commands without importing any."""
         told = copy.copy(self)
         told.commands = {
             name: TyperCommand(name=name, help=row.summary) for name, row in COMMANDS.items()
@@ -142,15 +144,15 @@ class Commands(TyperGroup):
     def main(
         self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **__: Any
     ) -> NoReturn:
-        """Run a command, and end the process: Typer's other ways to run one are not used."""
+        """Run a command, and exit; Typer's other modes are not supported."""
         given = sys.argv[1:] if args is None else list(args)
         with one_sentence():
             if any("\0" in argument for argument in given):
-                raise InvalidInput("Arguments must not hold the character NUL.")
+                raise InvalidInput("Arguments must not contain NUL characters.")
             for before, argument in zip(["keyhole", *given], given, strict=False):
                 option, equals, value = argument.partition("=")
                 if not argument or (option.startswith("--") and equals and not value):
-                    # A path without characters would be the current folder.
+                    # An empty path would mean the current folder.
                     where = before if not argument else option
                     raise InvalidInput(f"Arguments must not be empty, got nothing after {where}.")
             code = self._run(list(given) or ["--help"], prog_name or "keyhole")
@@ -166,13 +168,13 @@ class Commands(TyperGroup):
             command = prog_name if error.ctx is None else error.ctx.command_path
             what = error.format_message()
             end = "" if what.endswith((".", "?", "!")) else "."
-            raise InvalidInput(f"{what}{end} What there is: {command} --help") from None
+            raise InvalidInput(f"{what}{end} See: {command} --help") from None
         return ExitCode.DONE
 
 
 app = typer.Typer(
     name="keyhole",
-    help="Learn to rank a whole list while seeing only its top.",
+    help="Learn to rank a whole list from feedback on its top.",
     epilog="Start with: keyhole play --help, keyhole list, keyhole reproduce thesis-fig3.1\n\n"
     f"Exit codes: {', '.join(f'{int(code)} {text}' for code, text in MEANINGS.items())}.",
     cls=Commands,
@@ -194,6 +196,6 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Learn to rank a whole list while seeing only its top."""
+    """Learn to rank a whole list from feedback on its top."""
     if "" not in sys.path:
-        sys.path.insert(0, "")  # a module of the user's own is looked for where they are
+        sys.path.insert(0, "")  # find the user's own modules in the current folder

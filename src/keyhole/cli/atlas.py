@@ -1,4 +1,4 @@
-"""The command that maps which measures can be learnt from the top k."""
+"""The command that classifies many measures as an atlas."""
 
 import re
 from dataclasses import asdict
@@ -22,7 +22,7 @@ _LISTS = ("--items", "--grades", "--measures")
 
 
 class AtlasCommand(TyperCommand):
-    """A command whose options take several values each: ``--grades 2 3``."""
+    """A command whose options take several values, such as ``--grades 2 3``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         spread: list[str] = []
@@ -39,7 +39,7 @@ atlas_app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
 
 
 def _numbers(texts: list[str], name: str) -> list[int]:
-    """Return the numbers of ``2-4 7``."""
+    """Parse numbers and ranges, such as ``2-4 7``."""
     numbers: set[int] = set()
     for text in texts:
         match = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", text)
@@ -47,13 +47,13 @@ def _numbers(texts: list[str], name: str) -> list[int]:
             raise InvalidInput(f"{name} must be numbers or ranges such as 2-5, got {text!r}.")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
-            raise InvalidInput(f"{name} must have ranges that rise, got {text!r}.")
+            raise InvalidInput(f"{name} must have ascending ranges, got {text!r}.")
         numbers |= set(range(first, last + 1))
     return sorted(numbers)
 
 
 @atlas_app.command(name="atlas", cls=AtlasCommand)
-@command("Interrupted; finished cells are kept, and the same command goes on.")
+@command("Interrupted; finished cells are saved: run the same command to resume.")
 def atlas_command(
     out: Annotated[Path, "Folder for atlas.png, atlas.svg, atlas.csv and atlas.md."],
     items: Annotated[list[str] | None, "Lengths of lists: 2-5 (default), or 3 8."] = None,
@@ -61,12 +61,11 @@ def atlas_command(
     measures: Annotated[list[str] | None, "Measures, such as NDCG DCG@2. Default: fifteen."] = None,
     as_json: Json = False,
 ) -> None:
-    """Map which measures can be learnt from the top k: all k, many lengths of lists.
+    """Classify measures for all k and many list lengths, as an atlas.
 
-    Games that can be enumerated are (up to five items of three grades), and rules are compared
-    with them; larger ones are answered by rule. Works on all cores. Finished parts are kept in the
-    folder: an interrupted atlas goes on where it was. Exit code 1 if a rule and enumeration
-    disagree.
+    Small games (up to five items of three grades) are enumerated and compared with the rules;
+    larger ones are classified by rule. Uses all cores. Finished parts are saved in the folder, so
+    that an interrupted atlas can be resumed. Exits with 1 if a rule and enumeration disagree.
 
         keyhole atlas --out atlas
 
@@ -115,7 +114,8 @@ def _print_atlas(atlas: maps.Atlas, folder: Path) -> None:
     sources = [entry.source for entry in atlas.entries]
     say(
         f"{len(sources)} games: {sources.count('enumeration')} enumerated, {sources.count('rule')} "
-        f"by rule, {sources.count(None)} not known; {atlas.n_resumed} finished before. Of "
-        f"{n_both} games answered by both, rule and enumeration disagree on {len(atlas.disputed)}."
+        f"by rule, {sources.count(None)} unknown; {atlas.n_resumed} resumed. Of "
+        f"{n_both} games classified by both, rule and enumeration disagree on "
+        f"{len(atlas.disputed)}."
     )
     say(f"Figure and tables are in {folder}.")

@@ -1,4 +1,4 @@
-"""The command for what is promised: on new lists after n of them, or of regret in a game."""
+"""The command for bounds: on the excess risk on new lists, or on the regret of a game."""
 
 from dataclasses import asdict, replace
 from typing import Annotated
@@ -19,31 +19,31 @@ def bound_command(
     *,
     problem: Problem,
     epsilon: Annotated[float | None, "Softness of smooth_dcg (default 0.1)."] = None,
-    safe: Annotated[bool, "Keep the ceilings of covering numbers, which papers drop."] = False,
+    safe: Annotated[bool, "Keep the ceilings of covering numbers, which papers omit."] = False,
     rounds: Annotated[
         int | None, "Instead: bound the regret of a game of this many rounds on one list."
     ] = None,
-    top: Annotated[int, "With --rounds: positions revealed each round."] = 1,
-    measure: Annotated[str, "With --rounds: how rankings are judged."] = "DCG",
+    top: Annotated[int, "With --rounds: number of positions revealed per round."] = 1,
+    measure: Annotated[str, "With --rounds: the measure."] = "DCG",
     as_json: Json = False,
 ) -> None:
-    """Bound how much worse than the best weights a ranker learnt from n lists is on new ones.
+    """Bound the excess risk on new lists of a ranker trained on n lists.
 
-    Prints every bound of the thesis's chapter on generalisation that applies, the smallest first,
-    with what each asks for, and the older bound that grows with the length of lists. Values are
-    in units of the loss: one that exceeds the range of the loss says nothing.
+    Prints all applicable bounds of the thesis's chapter on generalisation, smallest first, with
+    their assumptions, and the older bound that grows with the length of lists. Values are in
+    units of the loss: a bound above the range of the loss is vacuous.
 
         keyhole bound --surrogate listnet --queries 10000 --items 100
 
-    Where the best weights hardly lose, smooth losses have faster rates:
+    If the best weights have a small loss, smooth losses have faster rates:
 
         keyhole bound --surrogate squared --items 10 --queries 1000000 --optimal-loss 0.01
 
-    Many features, few of which count:
+    Many features, few of them relevant:
 
         keyhole bound --ball l1 --features 100000 --radius 3 --norm 1 --queries 1000000000
 
-    With --rounds, bounds the regret of rankers of one list against any crowd fixed in advance:
+    With --rounds, bounds the regret of rankers of a fixed list against an oblivious adversary:
 
         keyhole bound --rounds 100000000 --items 20 --top 1 --measure DCG
     """
@@ -71,7 +71,7 @@ def _loss(name: str, epsilon: float | None, grade: float) -> Surrogate:
         options["max_grade"] = grade
     if epsilon is not None:
         if cls is None or "eps" not in options_of(cls):
-            raise InvalidInput(f"--epsilon must be left out for {name}: only smooth_dcg takes it.")
+            raise InvalidInput(f"--epsilon must be omitted for {name}: only smooth_dcg takes it.")
         options["eps"] = epsilon
     return named_surrogate(name, **options)
 
@@ -125,7 +125,7 @@ def _print(problem: Problem, found: list[Guarantee]) -> None:
         say(f"Smallest: {best.name}, {best.value:.4g}.")
     for row in found:
         if row.value is None:
-            say(f"Left out: {row.name}, which needs {row.needs}.")
+            say(f"Not applicable: {row.name}, which needs {row.needs}.")
     constants = [("G", problem.constant("lipschitz")), ("H", problem.constant("smoothness"))]
     known = ", ".join(f"{name} = {value:.4g}" for name, value in constants if value is not None)
     say(
@@ -163,4 +163,4 @@ def _print_regrets(
     ]
     title = f"{escape(measure)}: regret after {rounds:,} rounds on {items} items, any crowd"
     show_table(title, ("ranker", "at most>", "per round>", "sees", "must know"), rows)
-    say(f"No ranker can lose more than {most / rounds:.4g} per round.")
+    say(f"The regret of any ranker is at most {most / rounds:.4g} per round.")

@@ -1,4 +1,4 @@
-"""The command that runs the contract checks over something of a user's own."""
+"""The command that runs the contract checks on a user's own class."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ from keyhole.worlds.queries import Queries
 
 _ROUNDS = 60
 _LONGEST = 10_000
-"""Items of the longest list to check with."""
+"""The maximum length of the lists to check with."""
 _N_FEATURES = 4
 _LISTS = 200
 _OWNERS = ("ranker", "measure", "world", "reveal", "surrogate")
@@ -48,16 +48,16 @@ def check_command(
     world: Annotated[str | None, "A world, likewise."] = None,
     reveal: Annotated[str | None, "A reveal, likewise."] = None,
     surrogate: Annotated[str | None, "A surrogate, likewise."] = None,
-    items: Annotated[int, "Length of the lists to check with."] = 5,
+    items: Annotated[int, "Length of the lists used by the checks."] = 5,
     settings: Annotated[
         list[str] | None, "Any option, such as ranker.horizon=100.", "--set", "OWNER.NAME=VALUE"
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check that a ranker, measure, world, reveal or surrogate keeps its contract.
+    """Check that a ranker, measure, world, reveal or surrogate satisfies its contract.
 
-    These are the checks that every row of the package's own tables passes. Prints a line per
-    check and exits with 1 if one fails.
+    All of the package's own classes pass these checks. Prints a line per check and exits with 1
+    if one fails.
 
         keyhole check --ranker greedy.py:Greedy
 
@@ -69,7 +69,7 @@ def check_command(
     named["surrogate"] = surrogate
     if not any(named.values()):
         raise InvalidInput(
-            f"One of {', '.join(f'--{owner}' for owner in named)} must say what to check."
+            f"One of {', '.join(f'--{owner}' for owner in named)} must name the class to check."
         )
     results = []
     for owner, name in named.items():
@@ -99,13 +99,13 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _sentence_of(check: Callable[..., None]) -> str:
-    """Return what a check says it checks."""
+    """Return the first sentence of a check's docstring, shortened."""
     first = (check.__doc__ or check.__name__).strip().splitlines()[0]
     return re.sub(r"^Check (that|one \w+:) ", "", first).rstrip(".")
 
 
 def _lists(n_items: int) -> Queries:
-    """Return some query-document lists of one length."""
+    """Return random query-document lists of equal length."""
     numbers = np.random.default_rng(0)
     features = numbers.random((40 * n_items, _N_FEATURES))
     grades = (features[:, 0] > 0.5).astype(float)

@@ -1,4 +1,4 @@
-"""The command that says whether feedback can teach a measure."""
+"""The command that tells whether a measure can be learnt from the feedback."""
 
 import csv
 import io
@@ -23,57 +23,57 @@ from keyhole.monitoring.exact import read_number
 from keyhole.monitoring.verify import check_certificate
 
 _LARGEST_FILE = 64 * 2**20
-"""Bytes of a file of losses or of a certificate."""
+"""The maximum size of a loss matrix or a certificate in bytes."""
 
 _MEANINGS = {
-    "trivial": "one ranking is best whatever happens",
+    "trivial": "one ranking is always best",
     "local": "neighbouring rankings can be compared by showing one of the two",
-    "global": "all can be compared, some only by showing a third that is worse",
-    "hopeless": "two crowds look alike and want different rankings",
-    "unknown": "no rule is known and the game is too large to enumerate",
+    "global": "all rankings can be compared, some only by showing a third, worse one",
+    "hopeless": "two crowds give the same feedback but have different best rankings",
+    "unknown": "no rule applies and the game is too large to enumerate",
 }
 
 
 @command()
 def classify_command(
     measure: Annotated[
-        str | None, typer.Argument(help="How rankings are judged: NDCG, DCG@10, AP, …")
+        str | None, typer.Argument(help="The measure of a ranking: NDCG, DCG@10, AP, …")
     ] = None,
     items: Annotated[int | None, "Length of the list."] = None,
-    top: Annotated[int | None, "How many of its first items are shown to the learner."] = None,
-    grades: Annotated[int, "Relevance is one of 0 to this less one; 2: yes or no."] = 2,
+    top: Annotated[int | None, "Number of top items whose relevance is revealed."] = None,
+    grades: Annotated[int, "Number of relevance grades, from 0; 2: binary."] = 2,
     method: Annotated[
         str, "auto, enumeration (small games) or rule (any number of items)."
     ] = "auto",
-    certificate: Annotated[Path | None, "Write the proof here, as JSON.", "FILE"] = None,
-    check: Annotated[Path | None, "Check a proof, instead.", "FILE"] = None,
+    certificate: Annotated[Path | None, "Write the certificate to this JSON file.", "FILE"] = None,
+    check: Annotated[Path | None, "Check this certificate instead.", "FILE"] = None,
     loss: Annotated[
         Path | None,
-        "A game of your own, instead: a .csv of losses, a row per action, a column per outcome, "
-        "without a header. 1/3 and 0.25 are read exactly.",
+        "Classify your own game instead: a .csv of losses without a header, with a row per action "
+        "and a column per outcome. 1/3 and 0.25 are read exactly.",
         "FILE",
     ] = None,
     feedback: Annotated[
-        Path | None, "With --loss: what is seen, any symbols, as a .csv.", "FILE"
+        Path | None, "With --loss: the feedback symbols, as a .csv of the same shape.", "FILE"
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say whether feedback can teach a measure at all, at which rate, and why.
+    """Tell whether a measure can be learnt from the feedback, at which rate, and why.
 
-    The regret of the best algorithm grows as T (hopeless: no ranker can learn it), T^(2/3)
-    (global), T^(1/2) (local) or not at all (trivial) with the number of rounds T.
+    With the number of rounds T, the regret of the best algorithm grows as T (hopeless: no ranker
+    can learn the measure), T^(2/3) (global), T^(1/2) (local) or not at all (trivial).
 
-    NDCG of twenty items, one of which is seen, and what would help:
+    NDCG of twenty items with feedback on the first, and possible remedies:
 
         keyhole classify NDCG --items 20 --top 1
 
-    A proof that anybody can check:
+    Write a certificate and check it:
 
         keyhole classify NDCG --items 4 --top 2 --certificate proof.json
 
         keyhole classify --check proof.json
 
-    A game of your own:
+    Classify your own game:
 
         keyhole classify --loss loss.csv --feedback feedback.csv
     """
@@ -84,7 +84,7 @@ def classify_command(
         raise InvalidInput("--items and --top need a measure.")
     if check is not None:
         if certificate is not None:
-            raise InvalidInput("--certificate writes what --check reads: give one of them.")
+            raise InvalidInput("At most one of --certificate and --check can be given.")
         _print_check(check, as_json)
         return
     if certificate is not None:
@@ -99,7 +99,7 @@ def classify_command(
         print_json({**answer.as_dict(), "version": keyhole.__version__})
     else:
         _print_answer(answer)
-    if certificate is not None:  # the answer stands, whether it has a certificate or not
+    if certificate is not None:  # after the answer, which may have no certificate
         _write_certificate(answer, certificate)
 
 
@@ -109,7 +109,7 @@ def _write_certificate(answer: Classification, path: Path) -> None:
     except InvalidInput as error:
         raise InvalidInput(f"No certificate was written: {error}") from None
     write_atomically(path, to_json(proof).encode())
-    say(f"The proof is in {path}.", console=ERR)
+    say(f"The certificate is in {path}.", console=ERR)
 
 
 def _classify_files(loss: Path | None, feedback: Path | None) -> Classification:
@@ -138,14 +138,14 @@ def _read_matrix(path: Path) -> list[list[str]]:
     for number, row in enumerate(rows, start=1):
         if len(row) != len(rows[0]):
             raise InvalidInput(
-                f"{path} must have rows of one length ({len(rows[0])}), got {len(row)} in row "
+                f"{path} must have rows of equal length ({len(rows[0])}), got {len(row)} in row "
                 f"{number}."
             )
     return rows
 
 
 def _read_text(path: Path) -> str:
-    """Return the text of a file that is not too large: a device may have no end."""
+    """Return the text of a file up to the size limit: a device may be endless."""
     with path.open("rb") as file:
         content = file.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
@@ -161,7 +161,7 @@ def _print_answer(answer: Classification) -> None:
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     if answer.measure is not None:
-        shown = f"{answer.n_items} items, the top {answer.k} shown, {answer.grades} grades"
+        shown = f"{answer.n_items} items, the top {answer.k} revealed, {answer.grades} grades"
         table.add_row("game", f"{answer.measure}, {shown}")
     table.add_row("class", f"{answer.class_}: {_MEANINGS[answer.class_]}")
     table.add_row("rate", _rate(answer))
@@ -176,28 +176,28 @@ def _print_answer(answer: Classification) -> None:
 def _rate(answer: Classification) -> str:
     if answer.class_ == "unknown":
         return "not known"
-    return f"{answer.rate}: how the regret of the best algorithm grows with the rounds T"
+    return f"{answer.rate}: the growth of the best algorithm's regret with the rounds T"
 
 
 def _source(answer: Classification) -> str:
     theorem = "classes of Bartók et al. 2014, Theorem 2"
     if answer.source == "rule":
-        return f"rule, by the interaction order of differences of losses; {theorem}"
+        return f"rule, by the interaction order of loss differences; {theorem}"
     if answer.exact:
-        return f"enumeration, decided exactly; {theorem}"
-    margin = "" if answer.margin is None else f", the closest call being {answer.margin:.1e} of it"
-    return f"enumeration, to a tolerance of {answer.tolerance:g}{margin}; {theorem}"
+        return f"enumeration, exact; {theorem}"
+    margin = "" if answer.margin is None else f", smallest margin {answer.margin:.1e} of it"
+    return f"enumeration, with tolerance {answer.tolerance:g}{margin}; {theorem}"
 
 
 def _print_check(path: Path, as_json: bool) -> None:
-    """Check a certificate and say what it proves, or raise."""
+    """Check a certificate and print what it proves, or raise."""
     try:
         content = json.loads(_read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or str(error).rstrip(".")
         raise InvalidInput(f"{path} must be a certificate in a JSON file: {why}.") from None
     if not isinstance(content, dict):
-        raise InvalidInput(f"{path} must be a certificate in a JSON file: it holds no object.")
+        raise InvalidInput(f"{path} must be a certificate in a JSON file, got no JSON object.")
     try:
         class_ = check_certificate(content)
     except UnreadableCertificate as error:
@@ -213,6 +213,6 @@ def _print_check(path: Path, as_json: bool) -> None:
     name = f"a game of {len(game.get('loss', []))} actions"
     if "measure" in game:
         name = f"{game['measure']} on {game['n_items']} items with {game['grades']} grades"
-        name += f" and the top {game['k']} shown"
+        name += f" and the top {game['k']} revealed"
     forced = "" if constant is None else f", at least {float(Fraction(constant)):.6g} T"
-    say(f"The proof holds: {name} is {class_}, regret {RATES[class_]}{forced}.")
+    say(f"The certificate is valid: {name} is {class_}, regret {RATES[class_]}{forced}.")

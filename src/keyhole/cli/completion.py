@@ -1,8 +1,8 @@
-"""The command that prints what lets a shell complete commands, options and names.
+"""The command that prints completion scripts for shells.
 
-All that can be completed is written into the script, so that a key pressed starts no program.
-Typer's own completion starts this one at each: 0.6 to 0.7 s of processor time for a command that
-needs the compiler, and for the name of any; 0.2 s for others. These scripts take 0.001 s.
+A script contains all completions, so that Tab starts no process. Typer's completion starts keyhole
+at every Tab: 0.6 to 0.7 s of CPU time for commands that need Numba and for command names, 0.2 s for
+others. These scripts take 0.001 s.
 """
 
 import re
@@ -27,7 +27,7 @@ from keyhole.surrogates import SURROGATES
 from keyhole.worlds import WORLDS
 
 _PLAIN = re.compile(r"[\w.+-]+", re.ASCII)
-"""Names that mean themselves in every shell."""
+"""Names without special characters of any shell."""
 _OF_THE_SERVICE = ("simulate-users", "keys")
 _SHELLS = ("bash", "zsh", "fish")
 _NAMES: dict[str, Iterable[str]] = {
@@ -37,16 +37,16 @@ _NAMES: dict[str, Iterable[str]] = {
     "--method": ("auto", "enumeration", "rule"),
     "reproduce": list_studies(), "advise": MEASURES, "classify": MEASURES, "completion": _SHELLS,
 }  # fmt: skip
-"""What an option may be given, and the first argument of a command."""
+"""The completions of options, and of the first argument of a command."""
 
 
 class Completed(NamedTuple):
-    """A command, what its options may be given, and what its first argument may be."""
+    """A command with the completions of its options and of its first argument."""
 
     words: tuple[str, ...]
     summary: str
     options: dict[str, list[str]]
-    """The values by option, for those that are named; of the others there are none."""
+    """The completions by option; options without an entry have none."""
     flags: list[str]
     arguments: list[str]
     helps: dict[str, str]
@@ -56,18 +56,18 @@ class Completed(NamedTuple):
 def completion_command(
     shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", metavar="SHELL")],
 ) -> None:
-    """Print what lets a shell complete commands, options and names.
+    """Print a completion script for a shell.
 
-    Rankers, measures, worlds, surrogates and papers are completed by name. Print it once into a
-    file that the shell reads at its start, and again after an upgrade:
+    It completes commands, options, and the names of rankers, measures, worlds, surrogates and
+    papers. Write it to a file that the shell reads at its start, again after each upgrade:
 
         keyhole completion bash > ~/.local/share/bash-completion/completions/keyhole
 
-        keyhole completion zsh > ~/.keyhole-completion.zsh    # to be sourced in ~/.zshrc
+        keyhole completion zsh > ~/.keyhole-completion.zsh    # source it in ~/.zshrc
 
         keyhole completion fish > ~/.config/fish/conf.d/keyhole-completion.fish
     """
-    from keyhole.cli.app import app  # of which this file is a part
+    from keyhole.cli.app import app  # a circular import otherwise
 
     write = {"bash": _bash, "zsh": _zsh, "fish": _fish}[check_choice(shell, "SHELL", _SHELLS)]
     found = list(commands_of(typer.main.get_command(app)))
@@ -75,7 +75,7 @@ def completion_command(
 
 
 def commands_of(group: Any, above: tuple[str, ...] = ()) -> Iterator[Completed]:
-    """Give the commands of a group, those of the groups within it after each."""
+    """Yield the commands of a group and, recursively, of its subgroups."""
     for name, each in group.commands.items():
         words, within = (*above, name), getattr(each, "commands", {})
         options = {
@@ -99,7 +99,7 @@ def _first_line(text: str | None) -> str:
 
 
 def _names(command: str, what: str) -> list[str]:
-    """Return the names that an option of a command may be given, or its argument."""
+    """Return the completions of an option, or of the argument of a command."""
     names = _NAMES.get(what, ())
     if what in ("--ranker", "--rankers", "--against") and command not in _OF_THE_SERVICE:
         base = {"play": FixedListRanker, "learn": ContextualRanker}.get(command, object)
@@ -139,7 +139,7 @@ def _bash(commands: list[Completed]) -> Iterator[str]:
         options = " ".join([*each.options, *each.flags])
         rows.append(f'    "{name}") options="{options}" arguments="{" ".join(each.arguments)}" ;;')
         for option, named in each.options.items():
-            # An empty reply leaves it to the shell, which completes files.
+            # With an empty reply the shell completes files.
             then = f'values="{" ".join(named)}"' if named else "return"
             values.append(f'    "{name} {option}") {then} ;;')
     script = _BASH.replace("COMMANDS", "\n".join(rows)).replace("VALUES", "\n".join(values))
@@ -155,7 +155,7 @@ def _zsh(commands: list[Completed]) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """Return text between quotes as fish reads it."""
+    """Return text quoted for fish."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

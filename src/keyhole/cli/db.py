@@ -1,4 +1,4 @@
-"""The commands that look after the log of a service: check, backup, restore, export."""
+"""The commands that check, back up, restore and export the log of a service."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,24 +18,25 @@ if TYPE_CHECKING:
 
 db_commands = typer.Typer(
     name="db",
-    help="Look after the log of a service: check, backup, restore, export.",
+    help="Check, back up, restore and export the log of the service.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
 )
 
-Log = Annotated[Path, typer.Argument(metavar="FILE", help="The log, as keyhole serve --db has it.")]
+Log = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The log file, as in keyhole serve --db.")
+]
 
 
 @db_commands.command(name="check")
 @command(of_service=True)
 def check_log_command(file: Log, as_json: Json = False) -> None:
-    """Check that a log is whole, and leads to the states that were written down.
+    """Check the integrity of a log, and that its replay reproduces the snapshots.
 
-    Reads every page of the file; checks that the events of every ranker are numbered without a
-    gap, linked to each other and found by their ids; and replays them from the first on, which
-    must give the hashes that the service noted. May run beside the service. Exit code 1 if
-    something is wrong.
+    Reads every page of the file, checks the sequence numbers, hash links and index entries of all
+    events, and replays them from the first, comparing state hashes with the snapshots. May run
+    while the service runs. Exits with 1 if the log is damaged.
 
         keyhole db check service.db
     """
@@ -52,49 +53,50 @@ def check_log_command(file: Log, as_json: Json = False) -> None:
 @command(of_service=True)
 def backup_command(
     file: Log,
-    to: Annotated[Path, typer.Argument(metavar="TO", help="A file that is not there yet.")],
+    to: Annotated[Path, typer.Argument(metavar="TO", help="The new file.")],
 ) -> None:
-    """Copy a log, also while a service writes to it, and check the copy.
+    """Back up a log, also while the service runs, and check the copy.
 
-    The copy holds the log of one moment, and the access keys; keep it as safe as the log.
+    The copy is a consistent state of the log and includes the access keys: protect it like the
+    log.
 
         keyhole db backup service.db monday.db
     """
     from keyhole.service.store.backup import copy_log
 
     copy_log(file, to, lambda copy: _must_be_whole(copy, file, replay=False))
-    say(f"{shortened(to)} holds the log of {shortened(file)} as it was just now.")
+    say(f"{shortened(file)} has been backed up to {shortened(to)}.")
 
 
 @db_commands.command(name="restore")
 @command(of_service=True)
 def restore_command(
-    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="What db backup has written.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A log that is not there yet.")],
+    backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="A file written by db backup.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new log file.")],
 ) -> None:
-    """Make a log of a backup: checked first as db check does, and never over another log.
+    """Restore a log from a backup, after checking it; never overwrites a log.
 
     keyhole db restore monday.db service.db
     """
     from keyhole.service.store.backup import copy_log
 
     copy_log(backup, file, lambda copy: _must_be_whole(copy, backup, replay=True))
-    say(f"{shortened(file)} is the log that {shortened(backup)} holds.")
+    say(f"{shortened(file)} has been restored from {shortened(backup)}.")
 
 
 @db_commands.command(name="export")
 @command(of_service=True)
 def export_command(
     file: Log,
-    ranker: Annotated[str, typer.Argument(metavar="RANKER", help="Whose events to write.")],
-    out: Annotated[Path, "A file: .ndjson for all events, .parquet for a table of impressions."],
-    after: Annotated[int, "Leave out events up to this number."] = 0,
+    ranker: Annotated[str, typer.Argument(metavar="RANKER", help="The ranker.")],
+    out: Annotated[Path, "The file: .ndjson for all events, .parquet for a table of impressions."],
+    after: Annotated[int, "Skip events up to this number."] = 0,
 ) -> None:
-    """Write the events of a ranker for other programs.
+    """Export the events of a ranker.
 
-    As .ndjson every event is a line, as the service's own events endpoint gives it. As .parquet
-    there is a row for each item that feedback was asked of, with the feedback beside it; columns
-    are named as in the Open Bandit Pipeline: action, position, pscore, reward, context.
+    A .ndjson file has a line per event, as the events endpoint of the service. A .parquet file
+    has a row for each of the first k items of every list, joined with the feedback; columns have
+    the names of the Open Bandit Pipeline: action, position, pscore, reward, context.
 
         keyhole db export service.db shop --out shop.parquet
     """
@@ -107,7 +109,7 @@ def export_command(
     say(f"{counted(n_rows, 'event' if out.suffix == '.ndjson' else 'row')} in {shortened(out)}.")
 
 
-# --------------------------------------------------------------------------- checking
+# --------------------------------------------------------------------------- check
 
 
 def _opened(file: Path) -> "Store":
@@ -117,7 +119,7 @@ def _opened(file: Path) -> "Store":
 
 
 def _checked(file: Path, *, quiet: bool, replay: bool = True) -> dict[str, Any]:
-    """Return what a check of a log finds, as plain data."""
+    """Return the result of a check as plain data."""
     from keyhole.service.errors import StoreDamaged
     from keyhole.service.replay import check
     from keyhole.service.store.integrity import check_log, n_events
@@ -139,7 +141,7 @@ def _checked(file: Path, *, quiet: bool, replay: bool = True) -> dict[str, Any]:
 
 
 def _counted(advance: Callable[[int], None]) -> Callable[[str, int], None]:
-    """Return what tells a progress bar how much more there is, of how much there is of each."""
+    """Adapt ``advance`` of a progress bar to cumulative counts per ranker."""
     seen: dict[str, int] = {}
 
     def on_progress(ranker: str, n_events: int) -> None:
@@ -169,10 +171,10 @@ def _show(result: dict[str, Any]) -> None:
     for problem in result["problems"]:
         say(problem, first="Damaged: ", style="bold red")
     if not result["problems"]:
-        say(f"{shortened(result['file'])} is whole.")
+        say(f"{shortened(result['file'])} is intact.")
 
 
-# --------------------------------------------------------------------------- exporting
+# --------------------------------------------------------------------------- export
 
 
 def _write_ndjson(store: "Store", ranker: str, after: int, target: IO[bytes]) -> int:

@@ -1,4 +1,4 @@
-"""A demonstration: two rankers and a bounded crowd, for whoever starts a service to look at it."""
+"""The demo of the service: two rankers with simulated users for a limited time."""
 
 import asyncio
 import threading
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 _WAIT_SECONDS = 5.0
 _APPRENTICE_SHARE = 0.2
 _READY_WITHIN = 3600.0
-"""Seconds to wait for code to be compiled: whoever looks at the page sees that it is."""
+"""Seconds to wait for compilation, which the dashboard shows."""
 _A_MOMENT = 0.2
-"""Seconds between two looks whether to stop, or whether the service is there."""
+"""Seconds between checks for a stop, or for the service to be ready."""
 
 
 class Demonstration(NamedTuple):
-    """A ranker to create, how many people like each of its items, and who comes."""
+    """A ranker of the demo: the popularity of its items, and its users."""
 
     name: str
     chances: dict[str, float]
@@ -30,16 +30,16 @@ class Demonstration(NamedTuple):
     rate: float
     mode: Literal["online", "apprentice"] = "online"
     changes: bool = False
-    """Whether half way a crowd comes that likes most what was liked least."""
+    """Whether preferences are reversed half way."""
 
     @property
     def names(self) -> list[str]:
-        """The items as the crowd has them: least liked first, which a change turns round."""
+        """The items in the order of the world: least popular first."""
         return sorted(self.chances, key=self.chances.__getitem__)
 
     @property
     def crowd(self) -> Crowd:
-        """The users: some of them answer late, some never."""
+        """The users, of whom some answer late and some never."""
         return Crowd(
             Independent(len(self.chances), chances=[self.chances[name] for name in self.names]),
             lose=0.15,
@@ -87,9 +87,9 @@ DEMONSTRATIONS = (
 
 
 def start_demo(url: str, stop: threading.Event, *, key: str | None = None) -> threading.Thread:
-    """Play the demonstrations in a thread of its own, if the service has no ranker, until a stop.
+    """Run the demo in a thread until ``stop``, if the service has no rankers.
 
-    It plays the client, as everybody does, and whatever goes wrong with it ends it quietly.
+    It uses the HTTP client; any error ends it silently.
     """
 
     def play() -> None:
@@ -114,13 +114,13 @@ async def _play_until(url: str, key: str | None, stop: threading.Event) -> None:
 async def play_demo(
     client: "AsyncClient", demonstrations: tuple[Demonstration, ...] = DEMONSTRATIONS
 ) -> None:
-    """Create the rankers and let their crowds come, unless there are rankers already."""
+    """Create the rankers and simulate their users, unless there are rankers already."""
     if not await _rankers_once_it_is_there(client):
         await asyncio.gather(*(_play(client, each) for each in demonstrations))
 
 
 async def _rankers_once_it_is_there(client: "AsyncClient") -> list["RankerInfo"]:
-    """Return the rankers of a service that may still be reading its log."""
+    """Return the rankers of a service, once it is ready."""
     while True:
         try:
             return await client.rankers()

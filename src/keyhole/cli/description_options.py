@@ -1,11 +1,11 @@
-"""Options of commands out of what describes them: fields of dataclasses, and words of help.
+"""Generates the options of commands from dataclass fields and annotations.
 
-A parameter of a function that :func:`command` makes a command of is
+:func:`command` turns a function into a command. A parameter of the function is one of
 
-- of a dataclass: each of its fields that has help is an option, and the function gets the object;
-- ``Annotated[int, "How many."]``: an option of its own, after whose help may come its metavar and
-  other names than that of the parameter, ``"--set"``;
-- anything else, which Typer describes.
+- a dataclass: each of its fields with a help text is an option, and the function gets the object;
+- ``Annotated[int, "Help text."]``: an option; after the help may follow its metavar and names that
+  differ from the parameter's, such as ``"--set"``;
+- anything else, which is passed to Typer.
 """
 
 import dataclasses
@@ -29,7 +29,7 @@ Convert = Callable[[Any], Any]
 
 
 class _Option(NamedTuple):
-    """A parameter as Typer has it, what errors call it, and what makes a field of what is given."""
+    """An option: its Typer parameter, its name in errors, and the conversion to a field."""
 
     parameter: inspect.Parameter
     called: str
@@ -37,14 +37,13 @@ class _Option(NamedTuple):
 
 
 class Changes(dict[str, Any]):
-    """Fields of a description that one command describes otherwise, or not at all (None)."""
+    """Overrides of fields for one command; None: the field is no option."""
 
 
 def but(**changes: Any) -> Changes:
-    """Describe fields otherwise for one command: ``Annotated[Game, but(seed=None)]``.
+    """Override fields for one command: ``Annotated[Game, but(seed=None)]``.
 
-    What None is given for is no option; else it is as
-    :func:`~keyhole.base.described.described` gives it.
+    None removes an option; other values come from :func:`~keyhole.base.described.described`.
     """
     return Changes(changes)
 
@@ -55,11 +54,11 @@ def command(
     *,
     of_service: bool = False,
 ) -> Callable[[Command], Command]:
-    """Make a command of a function: options out of descriptions, errors as one sentence.
+    """Turn a function into a command with generated options and one-sentence errors.
 
-    A function ends with another exit code than 0 by ``raise SystemExit``. ``interrupted`` is said
-    of an interrupt; ``called`` has the options of what sentences name otherwise than the command;
-    ``of_service`` lets it import the service, whose libraries may be missing.
+    A function exits with a code other than 0 by ``raise SystemExit``. ``interrupted`` is printed
+    on Ctrl-C; ``called`` maps names in error messages to options; ``of_service`` allows it to
+    import the service, whose libraries may be missing.
     """
 
     def decorate(function: Command) -> Command:
@@ -89,13 +88,13 @@ def command(
 
 
 def _kind(parameter: inspect.Parameter) -> Any:
-    """Return the type of a parameter without what is said about it."""
+    """Return the type of a parameter without its annotations."""
     kind = parameter.annotation
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 def _options(parameter: inspect.Parameter, own: Mapping[str, Any]) -> Iterator[_Option]:
-    """Give the options of a parameter: those of its fields that the command has not as its own."""
+    """Yield the options of a parameter, except fields that the command itself defines."""
     kind: Any = _kind(parameter)
     about: Any = next(iter(getattr(parameter.annotation, "__metadata__", ())), None)
     if is_dataclass(kind):
@@ -113,14 +112,14 @@ def _options(parameter: inspect.Parameter, own: Mapping[str, Any]) -> Iterator[_
     else:
         called = _dashed(parameter.name)
         if isinstance(about, OptionInfo) and isinstance(about.default, str):
-            called = about.default  # the first of the names that Typer was given
+            called = about.default  # the first of its names
         elif isinstance(about, ArgumentInfo):
             called = about.metavar or parameter.name.upper()
         yield _Option(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY), called, _as_it_is)
 
 
 def _of_field(name: str, kind: Any, field: "Field[Any]") -> _Option:
-    """Return the option that a field describes."""
+    """Return the option of a field."""
     about, default = field.metadata, default_of(field)
     taken = about.get("type") or _without_tuples(kind)
     is_tuple = taken != kind and about.get("type") is None
@@ -141,7 +140,7 @@ def _option(
     names: tuple[str, ...] = (),
     metavar: str | None = None,
 ) -> _Option:
-    """Return an option; a flag has no opposite, as what is not asked for is not done."""
+    """Return an option; flags have no ``--no-`` form."""
     if not names and kind in (bool, bool | None):
         names = (_dashed(name),)
     about = Annotated[kind, typer.Option(*names, help=help, metavar=metavar)]
@@ -155,7 +154,7 @@ def _dashed(name: str) -> str:
 
 
 def _without_tuples(kind: Any) -> Any:
-    """Return the type by which Typer takes a field: a list for a tuple of any length.
+    """Return Typer's type for a field: a list instead of a tuple of any length.
 
     Examples
     --------

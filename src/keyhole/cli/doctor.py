@@ -1,6 +1,7 @@
-"""The command that says what is installed here, and whether it works.
+"""The command that diagnoses the installation.
 
-What may be missing or broken, the compiler above all, is imported within, so that it can be told.
+Packages that may be missing or broken, such as Numba, are imported in functions, so that the
+command can report them.
 """
 
 import os
@@ -29,7 +30,7 @@ _THREAD_SETTINGS = (
     "NUMBA_DISABLE_JIT",
 )  # fmt: skip
 KNOWN_REGRET = 0.07115620094888846
-"""Average regret of the game of the self-test."""
+"""The average regret of the self-test's game."""
 _TOLERANCE = 1e-6
 
 
@@ -37,11 +38,11 @@ _TOLERANCE = 1e-6
 def doctor_command(
     as_json: Json = False,
 ) -> None:
-    """Say what is installed here, and whether it learns what it should.
+    """Diagnose the installation, with a self-test.
 
-    Versions, extras that are missing and how to have them, cores, the folders for compiled code
-    and for data, and a self-test: a short game whose regret is known. Exit code 1 if it comes out
-    otherwise, or cannot be played.
+    Prints versions, missing extras with the command that installs them, cores, the folders of
+    compiled code and data sets, and the result of a short game with a known regret. Exits with 1
+    if the self-test fails.
 
         keyhole doctor
     """
@@ -70,7 +71,7 @@ def _version_of(package: str) -> str | None:
 
 
 def _cpu() -> str:
-    """Return what the processor is called, as far as this system tells."""
+    """Return the name of the processor, or else the architecture."""
     try:
         told = Path("/", "proc", "cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -90,10 +91,10 @@ def _versions() -> dict[str, str | None]:
 
 
 def _extras() -> dict[str, Any]:
-    """Return for each extra of the package the libraries that it brings, and how to have it."""
+    """Return the libraries of each extra of the package, and the command that installs it."""
     try:
         needed = metadata.requires("keyhole") or []
-    except metadata.PackageNotFoundError:  # it is run from its sources
+    except metadata.PackageNotFoundError:  # run from source
         needed = []
     extras: dict[str, dict[str, str | None]] = {}
     for line in needed:
@@ -119,17 +120,17 @@ def _cores() -> dict[str, Any]:
 
 
 def kept_in() -> Path | None:
-    """Return where the compiler keeps the code of this package, None if nowhere."""
+    """Return the folder of Numba's cache for this package, None without one."""
     try:
         from keyhole.kernels.sorting import sort_descending
-    except Exception:  # a compiler that cannot be imported keeps nothing; the self-test says why
+    except Exception:  # Numba cannot be imported; the self-test reports why
         return None
     path = getattr(getattr(sort_descending, "_cache", None), "_cache_path", None)
     return None if path is None else Path(path)
 
 
 def _is_writable(folder: Path) -> bool:
-    """Return whether a file can be made in a folder, or in the nearest one above that exists."""
+    """Return whether a folder, or its nearest existing parent, is writable."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:
@@ -140,7 +141,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _cache() -> dict[str, Any]:
-    """Return where compiled code is kept: in one folder, or beside each file of the package."""
+    """Return the place and size of the cache of compiled code."""
     asked, kept, package = os.environ.get("NUMBA_CACHE_DIR"), kept_in(), Path(__file__).parents[1]
     roots = [root for root in (asked, package) if root and kept and kept.is_relative_to(root)]
     folder = None if kept is None else Path(roots[0]) if roots else kept.parent
@@ -162,10 +163,9 @@ def _data() -> dict[str, Any]:
 
 
 def play_known_game() -> float:
-    """Return the average regret of a short game that is known to the last digits.
+    """Return the average regret of a short game with a known result.
 
-    Of all rankers that learn it is one that is quick to compile, where nothing is kept of that, and
-    that only counts and divides, which comes out alike on all machines.
+    Its ranker compiles quickly and only counts and divides, which is exact on all machines.
     """
     from keyhole.game.play import play
     from keyhole.rankers.fixed.epsilon_greedy import EpsilonGreedy
@@ -176,14 +176,14 @@ def play_known_game() -> float:
 
 
 def _self_test() -> dict[str, Any]:
-    """Learn something, and say whether it came out as it must."""
+    """Play the known game and compare its regret."""
     began = time.perf_counter()
     regret: float | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             regret = play_known_game()
-        except Exception as error:  # whatever is broken, it is said
+        except Exception as error:  # report any failure
             why = f"{type(error).__name__}: {error}".rstrip(".")
         else:
             why = f"the average regret must be {KNOWN_REGRET:.9f}, got {regret:.9f}"
@@ -211,21 +211,23 @@ def _print(report: dict[str, Any]) -> None:
     for extra, row in report["extras"].items():
         lacks = ", ".join(row["missing"])
         has = ", ".join(name for name, version in row["libraries"].items() if version)
-        text = f" is there: {has}" if not lacks else f" lacks {lacks}: {row['install']} brings it"
+        text = (
+            f" installed: {has}" if not lacks else f" lacks {lacks}: install with {row['install']}"
+        )
         say(text, f"extra {extra}", "bold")
     if not report["extras"]:
-        say(" not known: keyhole is not installed as a package", "extras", "bold")
+        say(" unknown: keyhole is not installed as a package", "extras", "bold")
     cache, data = report["cache"], report["data"]
-    state = "can be written" if cache["writable"] else "CANNOT be written: all is compiled anew"
+    state = "writable" if cache["writable"] else "NOT writable: code is compiled again every time"
     where = f"{cache['folder'] or 'nowhere'}, {state}"
     if cache["asked_for"] and cache["folder"] != cache["asked_for"]:
         where = f"{where}; NUMBA_CACHE_DIR={cache['asked_for']} cannot be used"
     size = f"{counted(cache['files'], 'file')}, {cache['bytes'] / 2**20:.0f} MiB"
     say(f" {where}; {size}", "compiled code", "bold")
     sets = f": {', '.join(data['sets'])}" if data["sets"] else ""
-    where = f"{data['folder']}{sets if data['there'] else ', which is not there'}"
+    where = f"{data['folder']}{sets if data['there'] else ', which does not exist'}"
     if not data["there"] and not os.environ.get("KEYHOLE_DATA"):
-        where = "none: KEYHOLE_DATA names the folder of data sets"
+        where = "none: set KEYHOLE_DATA to the folder of data sets"
     say(f" {where}", "data", "bold")
     test = report["self_test"]
     for warning in test["warnings"]:

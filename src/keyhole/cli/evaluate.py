@@ -1,4 +1,4 @@
-"""The command that says from a log whether a policy beats a baseline."""
+"""The command that evaluates a policy on a log."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,22 +39,22 @@ _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
     for name in ("confidence", "bound", "rewards", "floor", "clip", "allow_training_rows")
 }
-"""Parameters of :func:`~keyhole.offline.evaluation.evaluate` that are options."""
+"""The options that are parameters of :func:`~keyhole.offline.evaluation.evaluate`."""
 _IN_THE_LIMIT = "student-t"
-"""The bound whose intervals are shown beside those of the one that decides."""
+"""The bound whose intervals are shown beside those of the deciding one."""
 _RANKERS_LOG = ".npz"
-"""How the names of files end that Log.save writes."""
+"""The ending of files that Log.save writes."""
 
 
 def _chosen(
     text: str, option: str, names: Sequence[str], what: str, load: Callable[[Path], Any]
 ) -> Any:
-    """Return what has a name as its name, and anything else as its file has it."""
+    """Return a known name as it is, and load anything else from its file."""
     if text in names:
         return text
     try:
         is_file = Path(text).is_file()
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # no valid file name
         is_file = False
     if not is_file:
         raise InvalidInput(f"{option} must be {', '.join(names)} or {what}, got {shown(text)}.")
@@ -62,7 +62,7 @@ def _chosen(
 
 
 def _n_actions(given: int | None, policies: list[Any]) -> int | None:
-    """Return how many actions there are if a policy or the user says so."""
+    """Return the number of actions according to the policies and the user, if known."""
     if given is not None:
         check_integer(given, "--actions", at_least=1)
     said = [given, *(None if isinstance(policy, str) else policy.n_actions for policy in policies)]
@@ -76,25 +76,25 @@ def _n_actions(given: int | None, policies: list[Any]) -> int | None:
 
 
 def _names(policies: list[Any], what: str) -> list[str] | None:
-    """Return all names that policies have of features or actions, those of the first ahead."""
+    """Return the union of the policies' feature or action names, in order."""
     given = [getattr(policy, what, None) or () for policy in policies]
     return list(dict.fromkeys(name for names in given for name in names)) or None
 
 
 def _check_fit(log: Path, is_rankers: bool, refused: dict[str, Any]) -> None:
-    """Raise where an option was given that is for another kind of log."""
+    """Raise if an option for another kind of log was given."""
     for option, value in refused.items():
         if value is not None:
             wanted, found = (
                 ("choices", "a ranker") if is_rankers else ("a ranker (.npz)", "choices")
             )
-            raise InvalidInput(f"{option} is for the log of {wanted}; {log} is that of {found}.")
+            raise InvalidInput(f"{option} is for the log of {wanted}; {log} is the log of {found}.")
 
 
 def _evaluate_choices(
     log: Path, policy: str, baseline: str, actions: int | None, **options: Any
 ) -> Evaluation:
-    """Return the verdict on a policy, whose names of actions and features the log is read by."""
+    """Evaluate a policy on a log, read with the policy's names of actions and features."""
     given = {"--policy": policy, "--baseline": baseline}
     what = "the file of a saved policy"
     policies = [_chosen(text, name, NAMED, what, load_policy) for name, text in given.items()]
@@ -125,73 +125,73 @@ def evaluate_command(
         Path,
         typer.Argument(
             help="CSV (also .gz/.bz2/.xz) or Parquet with the columns action, propensity, reward, "
-            "x_NAME… and, where there are any, position, time and group; a file of the Open "
-            "Bandit Dataset; what keyhole db export writes; or a ranker's Log.save (.npz).",
+            "x_NAME… and optionally position, time and group; a file of the Open Bandit "
+            "Dataset; an export of keyhole db export; or a ranker's Log.save (.npz).",
             metavar="LOG",
         ),
     ],
     policy: Annotated[
         str,
-        "The file of a saved policy (keyhole train-policy), uniform, logged or best-fixed: is it "
+        "The policy: a file saved by keyhole train-policy, uniform, logged or best-fixed: is it "
         "better?",
     ],
     baseline: Annotated[
-        str, "A saved policy, uniform, logged or best-fixed: than what?"
+        str, "The baseline: a saved policy, uniform, logged or best-fixed."
     ] = "logged",
-    confidence: Annotated[float, "How sure the lower bounds are."] = 0.95,
+    confidence: Annotated[float, "The confidence level of the lower bounds."] = 0.95,
     bound: Annotated[
-        str, "The bound that decides: betting, empirical-bernstein, student-t, …"
+        str, "The confidence bound of the verdict: betting, empirical-bernstein, student-t, …"
     ] = DEFAULT_BOUND,
     rewards: Annotated[
         tuple[float, float] | None,
-        "The range that rewards keep, or the relevance of documents. Default: 0 1.",
+        "The range of rewards, or of the relevance of documents. Default: 0 1.",
         "LOW HIGH",
     ] = None,
     floor: Annotated[
-        float | None, "Least propensity of the logging policy. Default: the least seen."
+        float | None, "The smallest propensity of the logging policy. Default: that of the log."
     ] = None,
     clip: Annotated[
-        float | None, "Largest weight of the clipped estimate. Default: root of the rows."
+        float | None, "The weight limit of the clipped estimate. Default: square root of the rows."
     ] = None,
     actions: Annotated[
-        int | None, "How many actions there are, if the log may not show the last."
+        int | None, "The number of actions, if the log may lack the last ones."
     ] = None,
     allow_training_rows: Annotated[
-        bool, "Judge a policy on rows that it was trained on too, which flatters it."
+        bool, "Accept rows that the policy was trained on: estimates are too optimistic."
     ] = False,
     measure: Annotated[
-        str | None, "Log of a ranker: DCG (default) or Precision, at a cutoff up to --top."
+        str | None, "For the log of a ranker: DCG (default) or Precision, at a cutoff up to --top."
     ] = None,
     top: Annotated[
-        int | None, "Log of a ranker: how many items it reveals. Default: what it shows."
+        int | None, "For the log of a ranker: the number of revealed items. Default: as logged."
     ] = None,
-    seed: Annotated[int, "Everything random follows from it."] = 0,
+    seed: Annotated[int, "The random seed."] = 0,
     out: Annotated[Path | None, "Folder for values.png, values.svg, evaluation.json."] = None,
     as_json: Json = False,
 ) -> None:
-    """Say from a log whether a policy beats a baseline: promote or keep.
+    """Evaluate a policy on a log: promote it, or keep the baseline.
 
-    The log holds what another policy did, how likely that was, and what came of it. The policy is
-    promoted only if the lower confidence bound on its advantage is above 0; exit code 0 then, 1 if
-    the baseline is kept. A policy is refused on a log that it was trained on.
+    The log holds the actions of another policy, their propensities and rewards. The policy is
+    promoted (exit code 0) only if the lower confidence bound of its advantage is above 0;
+    otherwise the baseline is kept (exit code 1). Logs with training rows are refused.
 
-    Would one advertisement for everyone beat what runs now?
+    Compare the best single advertisement with the current policy:
 
         keyhole evaluate log.csv --policy best-fixed --baseline logged
 
-    A policy of your own against it, on a log of another day, at 99 %, with a figure:
+    Evaluate a trained policy on the log of another day, at 99 %, with a figure:
 
         keyhole train-policy monday.csv --out ranker.npz
 
         keyhole evaluate tuesday.csv --policy ranker.npz --confidence 0.99 --out out
 
-    Which item of a list that the service ranks is worth showing to everyone?
+    Find the best first item from the log of a ranker of the service:
 
         keyhole db export service.db shop --out shop.parquet
 
         keyhole evaluate shop.parquet --policy best-fixed
 
-    Would a model of keyhole learn order documents better than the ranker that wrote a log?
+    Compare a model of keyhole learn with the ranker that wrote a log:
 
         keyhole evaluate log.npz --policy model.npz --measure DCG
     """
@@ -247,7 +247,7 @@ def _print_lines(title: str, lines: dict[str, Line]) -> None:
 
 
 def show_intervals(result: Evaluation) -> None:
-    """Print the estimates that decide, with intervals: of the deciding bound, and in the limit."""
+    """Print the deciding estimates, with the intervals of the deciding and of Student's bound."""
     names = list(dict.fromkeys([result.decided_by, _IN_THE_LIMIT]))
     rows = []
     for name, lines in result.compared:
@@ -265,7 +265,7 @@ def show_intervals(result: Evaluation) -> None:
 
 
 def show_verdict(result: Evaluation) -> None:
-    """Print notes, warnings and what they come to."""
+    """Print notes, warnings and the verdict."""
     for note in result.notes:
         say(f"Note: {note}")
     for warning in result.warnings:
@@ -276,7 +276,7 @@ def show_verdict(result: Evaluation) -> None:
 
 def _print(result: Evaluation) -> None:
     say(
-        f"Reward per row of {counted(result.n_rows, 'row')}, and what it certainly is at least, at "
+        f"Reward per row of {counted(result.n_rows, 'row')}, with lower confidence bounds at "
         f"{result.confidence:.3g}.\n"
     )
     for name, lines in result.compared:

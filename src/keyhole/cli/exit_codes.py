@@ -1,4 +1,4 @@
-"""How the command line ends: exit codes, and one sentence for whatever went wrong."""
+"""Exit codes, and errors as one sentence."""
 
 import os
 import re
@@ -14,17 +14,17 @@ from keyhole.cli.standard_streams import flush_streams, fold_middle, prepare_str
 from keyhole.service.errors import StoreFailed, StoreFull
 
 TRACEBACK = "KEYHOLE_TRACEBACK"
-"""The environment variable that shows where in the code an error arose, if it is set."""
+"""The environment variable that enables tracebacks."""
 
 INTERRUPTED = "Interrupted; nothing was written."
 
 
 LOST_INTERRUPTS: list[type[BaseException]] = []
-"""Interrupts that Python has dropped, in a callback of the compiler above all."""
+"""Interrupts that Python dropped, mostly in callbacks of Numba."""
 
 
 class ExitCode(IntEnum):
-    """What the exit code of a command says."""
+    """The exit code of a command."""
 
     DONE = 0
     NO = 1
@@ -39,18 +39,18 @@ MEANINGS = {
     ExitCode.NO: "the verdict is no",
     ExitCode.BAD_INPUT: "the input cannot be used",
     ExitCode.MACHINE_FAILED: "a file or standard output cannot be written, or memory is out",
-    ExitCode.FAULT: "a fault of Keyhole itself",
+    ExitCode.FAULT: "a bug in Keyhole",
     ExitCode.INTERRUPTED: "interrupted",
 }
-"""The exit codes in words; the page on the command line has more of them."""
+"""Short descriptions of the exit codes; docs/command-line.md has longer ones."""
 
 
 class VerdictIsNo(KeyholeError):
-    """What was asked about does not hold, such as a certificate: a verdict, and no mistake."""
+    """A negative verdict, such as an invalid certificate, which is no error."""
 
 
 def _ending_of(error: BaseException) -> tuple[ExitCode, str]:
-    """Return the exit code of an error, and a sentence about it."""
+    """Return the exit code and the message of an error."""
     if isinstance(error, VerdictIsNo):
         return ExitCode.NO, str(error)
     if isinstance(error, CannotWrite | StoreFull | StoreFailed):
@@ -67,7 +67,7 @@ def _ending_of(error: BaseException) -> tuple[ExitCode, str]:
     what = f"{type(error).__name__}: {error}".removesuffix(": ").rstrip(".")
     return (
         ExitCode.FAULT,
-        f"This is a fault of Keyhole, not of what was given: {what}; {TRACEBACK}=1 shows where.",
+        f"This is a bug in Keyhole, not in the input: {what}; {TRACEBACK}=1 shows where.",
     )
 
 
@@ -77,12 +77,11 @@ def end_with(
     interrupted: str = INTERRUPTED,
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> SystemExit:
-    """Say in one sentence what went wrong, and return what ends the process.
+    """Print an error as one sentence, and return the exception that exits the process.
 
-    ``interrupted`` is said of an interrupt; ``options`` says by which option a parameter is given
-    that a sentence may name.
+    ``interrupted`` is printed on Ctrl-C; ``options`` maps parameters in messages to options.
     """
-    with _deaf_to_interrupts(), suppress(OSError, ValueError):  # there may be nobody to tell
+    with _deaf_to_interrupts(), suppress(OSError, ValueError):  # standard error may be closed
         if os.environ.get(TRACEBACK):
             tell("".join(traceback.format_exception(error)))
         if isinstance(error, KeyboardInterrupt) or LOST_INTERRUPTS:
@@ -97,10 +96,10 @@ def end_with(
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Let no interrupt come between an ending and its sentence."""
+    """Ignore interrupts while an error is printed."""
     try:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # only the main thread hears of interrupts, and may say so
+    except ValueError:  # not in the main thread
         yield
         return
     try:
@@ -110,7 +109,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _in_options(sentence: str, options: Mapping[str, str]) -> str:
-    """Return a sentence that calls parameters what the command line calls them.
+    """Replace parameters in a sentence by their command-line options.
 
     Examples
     --------
@@ -127,7 +126,7 @@ def _in_options(sentence: str, options: Mapping[str, str]) -> str:
 
 @contextmanager
 def needing(what: str, extra: str) -> Iterator[None]:
-    """Say of a library that is not installed which extra of the package brings it."""
+    """Raise an error that names the extra of a missing library."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -140,9 +139,9 @@ def needing(what: str, extra: str) -> Iterator[None]:
 def one_sentence(
     interrupted: str = INTERRUPTED, options: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[None]:
-    """End the process as the exit codes say, with one sentence, whatever the block raises.
+    """Exit with one sentence and the right exit code on any exception of the block.
 
-    Such blocks may be nested: what one has said, the others do not say again.
+    Blocks may be nested: an error is printed only once.
     """
     prepare_streams()
     try:
@@ -153,10 +152,10 @@ def one_sentence(
     except SystemExit as ended:
         pipe = ended.__context__
         if isinstance(pipe, BrokenPipeError) and ended.code != ExitCode.MACHINE_FAILED:
-            raise end_with(pipe) from None  # rich ends the process by itself then, with 1
+            raise end_with(pipe) from None  # rich would exit with 1
         raise
     except BaseException as error:
         before = error.__context__
         if isinstance(error, KeyboardInterrupt) and isinstance(before, SystemExit):
-            raise before from None  # another interrupt, while the first one was dealt with
+            raise before from None  # a second interrupt, while handling the first
         raise end_with(error, interrupted=interrupted, options=options) from None

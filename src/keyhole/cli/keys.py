@@ -1,4 +1,4 @@
-"""The commands about access keys of the service."""
+"""The commands that manage access keys of the service."""
 
 import os
 from datetime import UTC, datetime
@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from keyhole.service.store.base import Store
 
 keys_app = typer.Typer(
-    name="keys", help="Access keys of the service.", no_args_is_help=True, add_completion=False
+    name="keys",
+    help="Manage the access keys of the service.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
-Db = Annotated[str, typer.Option(help="The file that holds the log of the service.")]
+Db = Annotated[str, typer.Option(help="The log file of the service.")]
 _DEFAULT_DB = "keyhole.db"
 
 
 def _open(db: str) -> "Store":
-    """Return a log whose keys can change, beside a service that runs on it or without one."""
-    from keyhole.service.store import open_store  # noqa: PLC0415
+    """Open a log to change its keys, also while the service runs."""
+    from keyhole.service.store import open_store
 
     return open_store(db, read_only=os.path.exists(db))
 
@@ -32,14 +35,14 @@ def _open(db: str) -> "Store":
 @keys_app.command("create")
 @command(of_service=True)
 def create_command(
-    scope: Annotated[list[str], "What it may do: rank, feedback, read, admin; repeatable."],
-    ranker: Annotated[list[str], "A ranker it may see, or * for all; repeatable."],
+    scope: Annotated[list[str], "A scope: rank, feedback, read or admin; repeatable."],
+    ranker: Annotated[list[str], "A ranker that the key may use, or * for all; repeatable."],
     db: Db = _DEFAULT_DB,
-    name: Annotated[str, "What you call it, for lists and the log."] = "",
-    expires_days: Annotated[int | None, "Days after which it no longer works."] = None,
+    name: Annotated[str, "A name, shown in lists and in the log."] = "",
+    expires_days: Annotated[int | None, "Days until the key expires."] = None,
 ) -> None:
-    """Create a key, and print it: this once, as only its hash is kept."""
-    from keyhole.service.keys import new_key  # noqa: PLC0415
+    """Create a key and print it, only this once: the log stores only its hash."""
+    from keyhole.service.keys import new_key
 
     text, key = new_key(scope, ranker, name=name, expires_days=expires_days)
     with _open(db) as store:
@@ -50,7 +53,7 @@ def create_command(
 @keys_app.command("list")
 @command(of_service=True)
 def list_command(db: Db = _DEFAULT_DB, as_json: Json = False) -> None:
-    """List the keys: what they may do and when they were last used, never the keys themselves."""
+    """List the keys with scopes, rankers and last use, without their secrets."""
     with _open(db) as store:
         keys = store.keys()
     if as_json:
@@ -78,12 +81,12 @@ def remove_command(
     prefix: Annotated[str, typer.Argument(help="The part of a key between its underscores.")],
     db: Db = _DEFAULT_DB,
 ) -> None:
-    """Remove a key: within a second a running service no longer knows it."""
+    """Remove a key; a running service notices within a second."""
     with _open(db) as store:
         removed = store.remove_key(prefix)
     if not removed:
-        raise InvalidInput(f"PREFIX must be that of a key, got {shown(prefix)}.")
-    say(f"Key {prefix} is removed.")
+        raise InvalidInput(f"PREFIX must be the prefix of an existing key, got {shown(prefix)}.")
+    say(f"Key {prefix} has been removed.")
 
 
 def _record(key: "Key") -> dict[str, object]:
@@ -103,7 +106,7 @@ def _date(milliseconds: int | None) -> str:
 
 
 def _time(milliseconds: int | None) -> str:
-    """Return a time to the minute: more is not known of the last use of a key."""
+    """Return a time to the minute, the precision of a key's last use."""
     if milliseconds is None:
         return "never"
     return f"{datetime.fromtimestamp(milliseconds / 1000.0, UTC):%Y-%m-%d %H:%M}"

@@ -1,4 +1,4 @@
-"""The command that lists all that can be named."""
+"""The command that lists rankers, measures, worlds and other names."""
 
 import inspect
 from typing import Any
@@ -31,7 +31,7 @@ def _options_text(cls: type) -> str:
 
 
 def _rows(table: NamedRows[Any], base: type = object) -> dict[str, tuple[str, str]]:
-    """Return the names of a table's rows with a sentence and the options of each."""
+    """Return the rows of a table with a summary and the options of each."""
     return {
         name: (_summary_of(cls), _options_text(cls))
         for name, cls in {**table, **table.installed()}.items()
@@ -45,8 +45,7 @@ def list_command(
 ) -> None:
     """List rankers, surrogates, measures, worlds, reveals and papers, with their options.
 
-    What is listed under a name are its options and their defaults. In a game they are set with
-    their owner:
+    Below each name are its options with their defaults. Set them in a game with --set:
 
         keyhole play --set ranker.n_blocks=200 --set world.flip=0.2
     """

@@ -1,4 +1,4 @@
-"""The command that ranks documents by a saved model."""
+"""The command that ranks documents with a saved model."""
 
 import sys
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ from keyhole.rankers.lists.models import Model, load_model
 FORMATS = ("tsv", "trec", "json")
 
 
-class Ranked(NamedTuple):
-    """The documents of a query, best first: their places in the file, ids and scores."""
+class RankedQuery(NamedTuple):
+    """The documents of a query, best first: positions in the file, ids and scores."""
 
     query: str
     ranking: list[int]
@@ -35,24 +35,23 @@ def rank_command(
     files: Annotated[
         list[Path],
         typer.Argument(
-            help="A model of keyhole learn, then LETOR or SVMLight files, also .gz/.bz2/.xz.",
+            help="A model saved by keyhole learn, then LETOR or SVMLight files, also .gz/.bz2/.xz.",
             metavar="MODEL FILE…",
         ),
     ],
-    model: Annotated[Path | None, "The model, where it does not come first."] = None,
+    model: Annotated[Path | None, "The model, if it is not the first argument."] = None,
     groups: Annotated[
         list[Path] | None, "Group file of each FILE that has no qid: (list lengths)."
     ] = None,
-    form: Annotated[str, "tsv: a table; trec: a run for trec_eval; or json.", "--format"] = "tsv",
-    tag: Annotated[str, "What a TREC run is called."] = "keyhole",
+    form: Annotated[str, "tsv (a table), trec (a run for trec_eval) or json.", "--format"] = "tsv",
+    tag: Annotated[str, "The tag of a TREC run."] = "keyhole",
     as_json: Json = False,
 ) -> None:
     """Rank the documents of every query by a model's scores.
 
-    Prints a line per document, the best of a query first: the query, the rank, the document and
-    its score. Documents are called what the comment behind them says (#docid = GX004-93), or by
-    their place in the query, from 0. In a TREC run equal scores differ by their last digit, so
-    that trec_eval keeps the order.
+    Prints a line per document with query, rank, document and score, best first. Document names
+    come from comments (#docid = GX004-93), otherwise from the position in the query, from 0. In a
+    TREC run, equal scores are changed in the last digit, so that trec_eval keeps the order.
 
         keyhole rank m.npz test.txt
 
@@ -64,7 +63,7 @@ def rank_command(
     if model is None:
         model, *files = files
         if not files:
-            raise InvalidInput(f"A FILE to rank must follow the model, got {model} alone.")
+            raise InvalidInput(f"A FILE to rank must follow the model, got only {model}.")
     scorer = load_model(model)
     how = how_to_read(groups, raw=not scorer.minmax, keep_empty=True)
     queries = read_letor(files, **{**how, "first_index": scorer.first_index})
@@ -81,8 +80,8 @@ def rank_command(
     sys.stdout.write("".join(f"{line}\n" for line in lines))
 
 
-def _rank(queries: QuerySet, ids: list[str | None], scorer: Model) -> list[Ranked]:
-    """Return the documents of every query, sorted by their scores."""
+def _rank(queries: QuerySet, ids: list[str | None], scorer: Model) -> list[RankedQuery]:
+    """Return the documents of every query, sorted by score."""
     work, ranked = sort_work(queries.largest), []
     for index, name in enumerate(queries.query_ids):
         features, _ = queries.query(index)
@@ -90,19 +89,19 @@ def _rank(queries: QuerySet, ids: list[str | None], scorer: Model) -> list[Ranke
         sort_descending(scores, order, work)
         places, first = order.tolist(), int(queries.starts[index])
         documents = [ids[first + place] or str(place) for place in places]
-        ranked.append(Ranked(name, places, documents, scores[order]))
+        ranked.append(RankedQuery(name, places, documents, scores[order]))
     return ranked
 
 
-def _table_lines(ranked: list[Ranked]) -> Iterator[str]:
+def _table_lines(ranked: list[RankedQuery]) -> Iterator[str]:
     yield "query\trank\tdocument\tscore"
     for row in ranked:
         for place, (document, score) in enumerate(zip(row.documents, row.scores, strict=True)):
             yield f"{row.query}\t{place + 1}\t{document}\t{float(score)!r}"
 
 
-def _trec_lines(ranked: list[Ranked], tag: str) -> Iterator[str]:
-    """Give the lines of a run, or raise where two of its queries or documents have one name."""
+def _trec_lines(ranked: list[RankedQuery], tag: str) -> Iterator[str]:
+    """Yield the lines of a run; raise if two queries or documents have the same name."""
     _check_different([row.query for row in ranked], "queries of all files")
     for row in ranked:
         _check_different(row.documents, f"documents of query {row.query}")
@@ -118,9 +117,9 @@ def _check_different(names: list[str], what: str) -> None:
 
 
 def _told_apart(scores: FloatArray) -> Any:
-    """Return falling scores in the 32 bits that trec_eval reads, none of them equal to another.
+    """Return strictly descending float32 scores, the precision of trec_eval.
 
-    It sorts equal ones by the ids of documents, and would judge another ranking.
+    It sorts equal scores by document id and would evaluate another ranking.
     """
     with np.errstate(over="ignore"):
         told = scores.astype(np.float32)

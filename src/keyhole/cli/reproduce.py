@@ -17,22 +17,22 @@ from keyhole.lab.run import reproduce
 from keyhole.lab.study import find_study, on_files
 
 
-@command("Interrupted; finished curves are kept, and the same command goes on.")
+@command("Interrupted; finished curves are saved: run the same command to resume.")
 def reproduce_command(
-    key: Annotated[str, typer.Argument(help="A paper's key, as in 'keyhole list'.")],
+    key: Annotated[str, typer.Argument(help="The key of a paper, from 'keyhole list'.")],
     out: Annotated[Path | None, "Folder for figure, curves and verdicts. Default: out/KEY."] = None,
     data: Annotated[
         list[Path] | None,
-        "A LETOR file of your own, for a paper on query-document lists; repeatable.",
+        "Your own LETOR file, for a paper on query-document lists; repeatable.",
     ] = None,
-    quick: Annotated[bool, "A short horizon, where the paper has one."] = False,
+    quick: Annotated[bool, "Use a short horizon, if the study has one."] = False,
     as_json: Json = False,
 ) -> None:
-    """Reproduce a figure or theorem of a paper and judge every claim about it.
+    """Reproduce a figure or theorem of a paper and check every claim about it.
 
     Writes KEY.png and KEY.svg, curves.csv and verdicts.json into the folder, prints a verdict per
-    claim and exits with 1 if one fails, with 2 if one could not be judged for want of its data
-    set. Finished curves are kept in the folder: an interrupted reproduction goes on where it was.
+    claim and exits with 1 if a claim fails, with 2 if its data set is missing. Finished curves are
+    saved in the folder, so that an interrupted reproduction can be resumed.
 
         keyhole reproduce thesis-fig3.1
 
@@ -50,10 +50,10 @@ def reproduce_command(
     else:
         say(f" ({study.paper})", study.title, "bold")
         if result.n_resumed:
-            say(f"{result.n_resumed} of {len(study.curves)} curves were finished before.")
+            say(f"{result.n_resumed} of {len(study.curves)} curves were resumed.")
         for panel in study.panels if study.is_grouped else ():
             rows = table_of(study, result.curves, panel.name)
-            if len(rows) > 1:  # a panel may have been left out
+            if len(rows) > 1:  # a panel may be missing
                 headings = [rows[0][0], *(f"{head}>" for head in rows[0][1:])]
                 show_table(panel.title, headings, rows[1:])
         for verdict in result.verdicts:

@@ -12,17 +12,19 @@ from keyhole.base.described import described
 from keyhole.cli.description_options import command
 from keyhole.cli.terminal import say
 
-_STOPPED = "Stopped; all that was acknowledged is on the disk."
+_STOPPED = "Stopped; all acknowledged events are durable."
 
 
 @dataclass(frozen=True)
 class Flags:
-    """Settings of the service that have options; None where the option is not given."""
+    """The settings of the service with options; None: not given."""
 
-    db: str | None = described(None, "The file that holds the log; made if it is not there.")
-    host: str | None = described(None, "The address to listen at.")
-    port: int | None = described(None, "The port to listen at; 0: any free.")
-    insecure: bool | None = described(None, "Let everybody in who reaches the port, without a key.")
+    db: str | None = described(None, "The log file; created at the first start.")
+    host: str | None = described(None, "The address to listen on.")
+    port: int | None = described(None, "The port to listen on; 0: any free port.")
+    insecure: bool | None = described(
+        None, "Serve everybody who can reach the port while no key exists."
+    )
     log_requests: bool | None = described(None, "Log every request.")
 
 
@@ -30,13 +32,14 @@ class Flags:
 def serve_command(
     *,
     flags: Flags,
-    config: Annotated[Path | None, "A TOML file of settings."] = None,
-    create: Annotated[bool, "Begin an empty log where the one before is missing."] = False,
-    demo: Annotated[bool, "Fill an empty log with rankers and simulated crowds."] = False,
+    config: Annotated[Path | None, "A TOML file with settings."] = None,
+    create: Annotated[bool, "Start an empty log if the previous one is missing."] = False,
+    demo: Annotated[bool, "Create demo rankers with simulated users in an empty log."] = False,
 ) -> None:
-    """Run the service: rank, later feedback, nothing lost.
+    """Run the service.
 
-    Settings come from these options, then from variables KEYHOLE_…, then from the file.
+    It returns lists over HTTP, learns from delayed feedback, and makes every event durable.
+    Options override environment variables KEYHOLE_…, which override the settings file.
     """
     from keyhole.service.compilation import Preparer
     from keyhole.service.http.app import build_later
@@ -68,7 +71,7 @@ def serve_command(
 
 @contextmanager
 def _crowd(address: str, *, wanted: bool) -> Iterator[None]:
-    """Let a simulated crowd use the service meanwhile."""
+    """Run the demo during the block."""
     if not wanted:
         yield
         return

@@ -1,4 +1,4 @@
-"""Options of a command from a TOML file, each by the name it has on the command line."""
+"""Reads the options of a command from a TOML settings file."""
 
 import json
 import tomllib
@@ -13,11 +13,11 @@ from keyhole.base.files import shortened
 from keyhole.data.packed import decoded, read_unpacked
 
 _UsageError: Any = typer.BadParameter.__base__
-"""What Typer raises where a value is wrong; it has no public name."""
+"""Typer's exception for wrong values, which has no public name."""
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return what a TOML file holds, or raise."""
+    """Return the content of a TOML file, or raise."""
     text = decoded(path, read_unpacked(path, "TOML"), "TOML")
     try:
         return tomllib.loads(text)
@@ -26,7 +26,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _names(command: Any) -> dict[str, Any]:
-    """Return the parameters of a command by their names: the option without dashes, or FILEs."""
+    """Return the parameters of a command by name: the option without dashes, or FILEs."""
     names = {}
     for parameter in command.params:
         longest = max(parameter.opts, key=len)
@@ -36,16 +36,16 @@ def _names(command: Any) -> dict[str, Any]:
 
 
 def _text(value: Any, where: str) -> str:
-    """Return a value as it would be written on the command line, where types are checked."""
+    """Return a value as command-line text, which Typer converts and checks."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return repr(value)
-    raise InvalidInput(f"{where} must be one text or one number, got {shown(value)}.")
+    raise InvalidInput(f"{where} must be a text or a number, got {shown(value)}.")
 
 
 def _assignments(value: Any, where: str) -> list[str]:
-    """Return what ``--set`` takes: a list of OWNER.NAME=VALUE, or tables of an owner's options."""
+    """Return the values of ``--set`` from a list of OWNER.NAME=VALUE or from tables per owner."""
     if not isinstance(value, Mapping):
         return [_text(each, where) for each in (value if isinstance(value, list) else [value])]
     for owner, options in value.items():
@@ -62,7 +62,7 @@ def _assignments(value: Any, where: str) -> list[str]:
 
 
 def _as_given(parameter: Any, value: Any, where: str) -> Any:
-    """Return a value as Typer has it from the command line, before it is converted."""
+    """Return a value as command-line input of a parameter."""
     if getattr(parameter, "is_flag", False):
         if not isinstance(value, bool):
             raise InvalidInput(f"{where} must be true or false, got {shown(value)}.")
@@ -75,7 +75,7 @@ def _as_given(parameter: Any, value: Any, where: str) -> Any:
 
 
 def take_settings(context: typer.Context, path: Path | None) -> Path | None:
-    """Let what a file says be the defaults of a command: whatever is on the command line wins."""
+    """Use the settings of a file as defaults; options on the command line take precedence."""
     if path is None:
         return None
     parameters, defaults = _names(context.command), {}
@@ -99,6 +99,6 @@ SettingsFile = Annotated[
         "--settings",
         is_eager=True,
         callback=take_settings,
-        help="A TOML file of these options, by their names; the command line wins.",
+        help="A TOML file with these options by name; the command line takes precedence.",
     ),
 ]

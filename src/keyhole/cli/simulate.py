@@ -1,4 +1,4 @@
-"""The command that lets a crowd play the client of a service."""
+"""The command that runs simulated users against a service."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from keyhole.cli.description_options import command
 from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.simulated_users import (
     Crowd,
-    Seen,
+    Results,
     Visits,
     find_or_create,
     judge,
@@ -41,12 +41,12 @@ _LEAST_WAIT = 5.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be played: a crowd, the ranker that it meets, and how fast it comes."""
+    """A simulation: the users, their ranker, and their rate."""
 
     ranker: str
     crowd: Crowd
     asked: dict[str, Any]
-    """Items, measure and k of the ranker, as far as they were asked for."""
+    """The requested items, measure and k of the ranker, if given."""
     wait_seconds: float
     rounds: int
     rate: float | None
@@ -54,9 +54,9 @@ class Plan:
 
 
 async def play_plan(
-    client: "AsyncClient", plan: Plan, watch: Callable[[Seen], None] | None, begun: list[Visits]
+    client: "AsyncClient", plan: Plan, watch: Callable[[Results], None] | None, begun: list[Visits]
 ) -> None:
-    """Find or create the ranker and play; ``begun`` has the visits even if they are cut short."""
+    """Find or create the ranker and play; ``begun`` has the visits even after an interrupt."""
     info = await find_or_create(
         client, plan.ranker, plan.crowd.world, plan.asked, plan.wait_seconds
     )
@@ -68,72 +68,73 @@ async def play_plan(
 @command()
 def simulate_command(
     *,
-    url: Annotated[str, typer.Argument(help="Where the service is: http://localhost:8360.")],
-    ranker: Annotated[str, "The ranker of the service; created if it is not there."] = "crowd",
+    url: Annotated[
+        str, typer.Argument(help="The URL of the service, such as http://localhost:8360.")
+    ],
+    ranker: Annotated[str, "The ranker of the service; created if it does not exist."] = "crowd",
     items: Annotated[
-        str | None, "Length of the list, or its names: tea,coffee,milk. Default: the world's."
+        str | None, "The length of the list, or its items: tea,coffee,milk. Default: the world's."
     ] = None,
     world: Annotated[
         str,
-        "Where relevance comes from: a name of 'keyhole list', or a .csv file of people by items "
-        "whose header names the items.",
+        "The source of relevance: a world of 'keyhole list', or a .csv file of ratings, wide or "
+        "long.",
     ] = "flips",
     ratings: Ratings,
     settings: Annotated[
         list[str] | None,
-        "Any other option of the world, such as world.flip=0.2.",
+        "Another option of the world, such as world.flip=0.2.",
         "--set",
         "world.NAME=VALUE",
     ] = None,
     measure: Annotated[
-        str | None, "How lists are judged. Default: DCG, or the ranker's own."
+        str | None, "The measure. Default: DCG, or that of the existing ranker."
     ] = None,
     top: Annotated[
-        int | None, "Items whose relevance is told. Default: 1, or the ranker's own."
+        int | None, "Number of revealed items. Default: 1, or that of the existing ranker."
     ] = None,
     rounds: Annotated[int, "Users who come."] = 10_000,
-    rate: Annotated[float | None, "Users per second. Default: as fast as they can."] = None,
+    rate: Annotated[float | None, "Users per second. Default: as fast as possible."] = None,
     concurrency: Annotated[int, "Users at once."] = 1,
-    delay: Annotated[float, "Seconds by which feedback is late, on average."] = 0.0,
-    delay_rounds: Annotated[float, "Rounds by which feedback is late, on average."] = 0.0,
-    lose: Annotated[float, "Share of the feedback that never arrives."] = 0.0,
+    delay: Annotated[float, "Mean delay of feedback in seconds."] = 0.0,
+    delay_rounds: Annotated[float, "Mean delay of feedback in rounds."] = 0.0,
+    lose: Annotated[float, "Share of feedback that never arrives."] = 0.0,
     drift: Annotated[
         float | None,
-        "After this share of the rounds, such as 0.5, another crowd comes, which likes the first "
-        "item as the last one was liked before, and so on.",
+        "Reverse the preferences after this share of the rounds, such as 0.5: the first item is "
+        "then liked as the last one was before, and so on.",
     ] = None,
     wait: Annotated[
         float | None,
         "Seconds that a new ranker waits for feedback. Default: four times the delay, but at "
         "least 5.",
     ] = None,
-    seed: Annotated[int, "All about the users follows from it."] = 0,
+    seed: Annotated[int, "The random seed of the users."] = 0,
     key: Annotated[
         str | None,
         typer.Option(envvar="KEYHOLE_KEY", help="An access key, if the service asks for one."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Let a crowd of simulated users play the client of a running service.
+    """Run simulated users against a running service.
 
-    Every user is shown a list, and what they think of its first items is told to the service,
-    late or not at all if that is asked for. The ranker is created if it is not there. At the end
-    stands the average regret: what the best fixed list would have scored more for the same users;
-    and beside it that of a learner who is told everything at once.
+    Every user gets a list and gives feedback on its first items, late or never with the options
+    below. The ranker is created if it does not exist. Prints the average regret against the best
+    fixed list for the same users, and that of a learner with full information.
 
-    A crowd of which a fifth never answers, on a list of 20, watched at http://localhost:8360:
+    A fifth of the users never answers, on a list of 20; watch http://localhost:8360:
 
         keyhole simulate-users http://localhost:8360 --items 20 --lose 0.2 --delay-rounds 30
 
-    A hundred users per second whose taste changes half way:
+    A hundred users per second, whose preferences change half way:
 
         keyhole simulate-users http://localhost:8360 --rate 100 --drift 0.5 --ranker changing
 
-    Your own people by items, a rating of 4 or more being relevant:
+    Your own ratings, of which 4 or more are relevant:
 
         keyhole simulate-users http://localhost:8360 --world ratings.csv --threshold 4
 
-    The same seed brings the same users, whatever they are shown. Ctrl-C ends with what was seen.
+    The users depend only on the seed, not on the lists. Ctrl-C prints the results so far.
     """
     options = parse_options(settings or [], owners=("world",))["world"] | ratings.given
     check_integer(rounds, "--rounds", at_least=1)
@@ -160,7 +161,7 @@ def simulate_command(
 
 
 def _items_of(text: str | None) -> tuple[int | None, list[str] | None]:
-    """Return the length of the list that ``--items`` asks for, and its names if it has them.
+    """Parse ``--items``: the length of the list, and its names if given.
 
     Examples
     --------
@@ -174,11 +175,11 @@ def _items_of(text: str | None) -> tuple[int | None, list[str] | None]:
 
 
 def _play(client: "AsyncClient", plan: Plan, as_json: bool) -> None:
-    """Play, and say what was seen, whatever cut it short."""
+    """Play, and print the results, also after an interrupt or an error."""
     begun: list[Visits] = []
     ended: BaseException | None = None
 
-    async def play_and_close(watch: Callable[[Seen], None]) -> None:
+    async def play_and_close(watch: Callable[[Results], None]) -> None:
         async with client:
             await play_plan(client, plan, watch, begun)
 
@@ -209,8 +210,8 @@ def _play(client: "AsyncClient", plan: Plan, as_json: bool) -> None:
 
 
 @contextmanager
-def _progress(rounds: int, quiet: bool) -> Iterator[Callable[[Seen], None]]:
-    """Show a line on a terminal: rounds, how fast they are, and how relevant what is shown is."""
+def _progress(rounds: int, quiet: bool) -> Iterator[Callable[[Results], None]]:
+    """Show a progress line on a terminal: rounds, rate and mean relevance."""
     line = TextColumn(
         "{task.completed:.0f} of {task.total} rounds, {task.fields[speed]:.0f} per second, "
         "mean relevance {task.fields[relevance]:.3f}"
@@ -218,7 +219,7 @@ def _progress(rounds: int, quiet: bool) -> Iterator[Callable[[Seen], None]]:
     with Progress(line, console=ERR, disable=quiet or not ERR.is_terminal) as bar:
         task = bar.add_task("", total=rounds, speed=0.0, relevance=0.0)
 
-        def watch(seen: Seen) -> None:
+        def watch(seen: Results) -> None:
             n_rounds = len(seen.scores)
             speed = n_rounds / seen.seconds if seen.seconds else 0.0
             bar.update(task, completed=n_rounds, speed=speed, relevance=seen.mean_relevance)
@@ -231,7 +232,7 @@ def _print_table(record: dict[str, Any]) -> None:
     rows = [
         (f"{record['ranker']}, served", shown_number(record["average_regret"]),
          shown_number(record["average_score"])),
-        (f"{informed['ranker']} as its theorem tunes it, told everything",
+        (f"{informed['ranker']} with the noise of its theorem, full information",
          shown_number(informed["average_regret"]), shown_number(informed["average_score"])),
         ("best fixed list", shown_number(None if best is None else 0.0), shown_number(best)),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Crowds that play the client of a service: users of a world, who answer late or not at all."""
+"""Simulated users of a service: users of a world, with delayed and lost feedback."""
 
 import asyncio
 import time
@@ -17,12 +17,12 @@ from keyhole.lab.results import summary
 from keyhole.measures import measure as named_measure
 from keyhole.worlds.table import Recorded
 
-if TYPE_CHECKING:  # its library may be missing, and other commands need none
+if TYPE_CHECKING:  # the client's library is optional
     from keyhole.client import AsyncClient, RankerInfo, Ranking
 
 
 class Fate(NamedTuple):
-    """What becomes of the feedback of a round: whether it is lost, and how long it takes."""
+    """The fate of a round's feedback: whether it is lost, and its delay."""
 
     is_lost: bool
     rounds: int
@@ -31,21 +31,21 @@ class Fate(NamedTuple):
 
 @dataclass(frozen=True)
 class Crowd:
-    """Who comes in which round, what they like, and when they say so.
+    """The users of all rounds: their relevance, and the fate of their feedback.
 
-    All of it follows from the seed and the round, and nothing from what is shown: every ranker
-    meets the same users, whose relevance is what :func:`keyhole.play` would draw.
+    Both depend only on the seed and the round, so every ranker meets the same users. Their
+    relevance equals that of :func:`keyhole.play`.
 
     Parameters
     ----------
     world, seed
-        Where relevance comes from.
-    lose
+        The source of relevance, and its random seed.
+        lose
         The share of feedback that never arrives.
     delay_rounds, delay_seconds
-        How late feedback is on average; each delay is drawn evenly from 0 to twice that.
+        The mean delay of feedback; each delay is uniform between 0 and twice the mean.
     changes_at
-        The round from which on the first item is liked as the last one was, and so on.
+        The round at which preferences are reversed: the first item is then liked as the last was.
     """
 
     world: World
@@ -70,39 +70,39 @@ class Crowd:
         return (self._later if has_changed else self.world).relevance(round, seed=self.seed)
 
     def fate(self, round: int) -> Fate:
-        """Return what becomes of the feedback of a round."""
+        """Return the fate of a round's feedback."""
         drawn = np.random.default_rng((self.seed, round)).random(3)
         rounds = int(drawn[1] * (2 * self.delay_rounds + 1))
         return Fate(bool(drawn[0] < self.lose), rounds, float(drawn[2] * 2 * self.delay_seconds))
 
 
 @dataclass
-class Seen:
-    """What the rounds that were played came to; a round that is not in ``scores`` was not."""
+class Results:
+    """The results so far; ``scores`` has only played rounds."""
 
     scores: dict[int, float] = field(default_factory=dict)
     relevance: dict[int, FloatArray] = field(default_factory=dict)
     top_relevance: float = 0.0
     n_lost: int = 0
     learned: dict[str, int] = field(default_factory=dict)
-    """Feedback by what became of it."""
+    """The number of feedback events by outcome."""
     seconds: float = 0.0
 
     @property
     def mean_relevance(self) -> float:
-        """The mean relevance of the items whose relevance is told, over the rounds."""
+        """The mean relevance of the revealed items."""
         return self.top_relevance / len(self.scores) if self.scores else 0.0
 
 
 class Visits:
-    """The rounds of a crowd, played through a client.
+    """Plays the rounds of a crowd through a client.
 
     Parameters
     ----------
     client, info
-        The client, and the ranker as the service describes it: a fixed list.
+        The client, and the service's description of the ranker, which has a fixed list.
     names
-        The item of the list that each item of the world is.
+        The item name of each item of the world.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Visits:
         names: list[str],
         crowd: Crowd,
     ) -> None:
-        self.seen = Seen()
+        self.seen = Results()
         self.measure: Measure = named_measure(info.request.get("measure", "DCG"))
         self._client, self._ranker, self._crowd = client, info.name, crowd
         self._names, self._index = names, {name: item for item, name in enumerate(names)}
@@ -125,16 +125,16 @@ class Visits:
         *,
         rate: float | None = None,
         concurrency: int = 1,
-        watch: Callable[[Seen], None] | None = None,
-    ) -> Seen:
-        """Play rounds, and wait until all feedback that is not lost has been given.
+        watch: Callable[[Results], None] | None = None,
+    ) -> Results:
+        """Play rounds, and wait until all feedback except the lost has been sent.
 
         Parameters
         ----------
         rate
-            Rounds that begin each second; as fast as they can where it is None.
+            Rounds started per second; None: as fast as possible.
         concurrency
-            Users at once.
+            The number of concurrent users.
         watch
             Called after every round.
         """
@@ -191,7 +191,7 @@ class Visits:
             await self._answer(ranking, round)
 
     async def _answer(self, ranking: "Ranking", round: int) -> None:
-        """Tell the relevance of the first items, and in a simulation that of all."""
+        """Send the relevance of the first items, in a simulation of all items."""
         relevance = self._crowd.relevance(round)
         told = [float(relevance[self._index[name]]) for name in ranking.ranking[: ranking.k]]
         truth = dict(zip(self._names, map(float, relevance), strict=True))
@@ -205,7 +205,7 @@ class Visits:
 async def find_or_create(
     client: "AsyncClient", name: str, world: World, asked: dict[str, Any], wait_seconds: float
 ) -> "RankerInfo":
-    """Return the ranker of a name, created if it is not there, or raise if it is another.
+    """Return a ranker, created if it does not exist; raise if it differs from ``asked``.
 
     ``asked`` may have items, a measure and k.
     """
@@ -220,13 +220,13 @@ async def find_or_create(
     for what in ("k", "measure"):
         if asked.get(what, request[what]) != request[what]:
             raise InvalidInput(
-                f"The {what} of the ranker {name}, which is there already, is {request[what]}, "
+                f"The {what} of the existing ranker {name} must be {request[what]}, "
                 f"got {asked[what]}."
             )
     items = request["items"]
     if items is None or sorted(asked.get("items", items)) != sorted(items):
         raise InvalidInput(
-            f"The ranker {name}, which is there already, must rank the items of the crowd, got one "
+            f"The existing ranker {name} must rank the items of the simulated users, got one "
             f"that ranks {'documents' if items is None else 'others'}."
         )
     check_integer(
@@ -237,7 +237,7 @@ async def find_or_create(
 
 
 def made_up_names(n_items: int) -> list[str]:
-    """Return names for items that have none.
+    """Return generated item names.
 
     Examples
     --------
@@ -248,10 +248,10 @@ def made_up_names(n_items: int) -> list[str]:
     return [f"item-{number:0{width}d}" for number in range(1, n_items + 1)]
 
 
-def judge(seen: Seen, measure: Measure, seed: int) -> dict[str, Any]:
-    """Return what rounds came to, beside the best fixed list and full information.
+def judge(seen: Results, measure: Measure, seed: int) -> dict[str, Any]:
+    """Return the results of the rounds, with the best fixed list and full information.
 
-    Both are of the same users: those of the rounds that were played.
+    Both are computed for the same users.
     """
     rounds = sorted(seen.scores)
     n_rounds = check_integer(len(rounds), "The number of rounds played", at_least=1)

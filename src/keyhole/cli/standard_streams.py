@@ -1,6 +1,6 @@
-"""Standard output and error as they may be: closed, full, narrow, or of few characters.
+"""Handles standard output and error that are closed, full, narrow or ASCII.
 
-Nothing but Python's own library is imported here, so that a sentence can be said at any time.
+It imports only the standard library, so that errors can be printed at any time.
 """
 
 import codecs
@@ -17,7 +17,7 @@ _STAND_INS = {
     "×": "x", "–": "-", "—": "-", "−": "-", "‘": "'", "’": "'", "“": '"', "”": '"',  # noqa: RUF001
     "│": "|", "─": "-", "━": "-", "╸": "-", "╺": "-", "╭": "+", "╮": "+", "╰": "+", "╯": "+",
 }  # fmt: skip
-"""What is written for characters that a stream cannot hold."""
+"""Replacements of characters that an encoding lacks."""
 
 _HANDLER = "keyhole-stand-ins"
 _NARROWEST = 40
@@ -33,7 +33,7 @@ def _stand_in(character: str) -> str:
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:
-    """Serve as a handler of errors in encoding."""
+    """Handle an encoding error by replacing characters."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(_stand_in, error.object[error.start : error.end])), error.end
@@ -43,7 +43,7 @@ codecs.register_error(_HANDLER, _replace)
 
 
 class _Closed(io.TextIOBase):
-    """Standard output that was closed before the process began: nothing can be written to it."""
+    """Standard output that was closed when the process started: every write fails."""
 
     encoding = "utf-8"
 
@@ -55,11 +55,11 @@ class _Closed(io.TextIOBase):
 
 
 def prepare_streams() -> None:
-    """Let standard output and error take any character, and the width be one to read at."""
+    """Make standard output and error accept any character, and limit the help width."""
     for name in ("COLUMNS", "TERMINAL_WIDTH"):
         if name in os.environ:
             width = _width(os.environ.pop(name))
-            if width:  # otherwise that of the terminal counts, or 80
+            if width:  # default: the width of the terminal, or 80
                 os.environ[name] = str(width)
     if sys.stdout is None:
         sys.stdout = _Closed()
@@ -67,12 +67,12 @@ def prepare_streams() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - it outlives this
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            with suppress(OSError, ValueError):  # a stream that is closed says so when written to
+            with suppress(OSError, ValueError):  # a closed stream raises on write
                 stream.reconfigure(errors=_HANDLER)
 
 
 def _width(text: str) -> int:
-    """Return a number of columns that help fits into, or 0 if the text is none.
+    """Parse a number of columns, at least 40; 0 if the text is no number.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def _width(text: str) -> int:
 
 
 def flush_streams() -> None:
-    """Write out what is still held back; where that fails, forget it and raise."""
+    """Flush the streams; on failure, discard their buffers and raise."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -95,7 +95,7 @@ def flush_streams() -> None:
 
 
 def _forget(stream: Any) -> None:
-    """Let what a stream holds back go nowhere: Python would try again at its end, and fail."""
+    """Discard the buffer of a stream: Python would fail again at exit."""
     with suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -103,13 +103,13 @@ def _forget(stream: Any) -> None:
 
 
 def fold_middle(sentence: str, longest: int = _LONGEST_SENTENCE) -> str:
-    """Return a sentence without its middle if it is too long to read: a path may be."""
+    """Return a sentence with its middle cut out if it is too long, for instance by a path."""
     half = longest // 2
     return sentence if len(sentence) <= longest else f"{sentence[:half]} … {sentence[-half:]}"
 
 
 def tell(text: str, first: str = "") -> None:
-    """Write a line on standard error; what comes first is red on a terminal that has colours."""
+    """Write a line to standard error; ``first`` is red on colour terminals."""
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") in (None, "dumb", "unknown")
     shown = first if is_plain or not sys.stderr.isatty() else f"\x1b[1;31m{first}\x1b[0m"
     sys.stderr.write(f"{shown} {text}\n" if first else f"{text}\n")

@@ -1,4 +1,4 @@
-"""What the commands share: consoles, tables, progress, options, JSON."""
+"""Common code of commands: consoles, tables, progress bars, ``--set``, JSON."""
 
 import json
 import os
@@ -36,17 +36,17 @@ Json = Annotated[bool, typer.Option("--json", help="Print results as JSON on sta
 
 
 def say(text: str, first: str = "", style: str = "", console: Console = OUT) -> None:
-    """Print a sentence as it is, on one line; what comes first may have a style."""
+    """Print a sentence unwrapped and without markup; ``first`` may have a style."""
     console.print(Text.assemble((first, style), text), soft_wrap=True)
 
 
 def escape(text: str) -> str:
-    """Return text that rich prints as it is within a table."""
+    """Escape rich markup in a text."""
     return text.replace("[", r"\[")
 
 
 def short_name(name: str, longest: int = 40) -> str:
-    """Return the name of a file, without its middle if it is too long for a title."""
+    """Shorten a file name in the middle if it is too long for a title."""
     if len(name) <= longest:
         return name
     return f"{name[: longest // 2]}…{name[1 - longest // 2 :]}"
@@ -55,10 +55,10 @@ def short_name(name: str, longest: int = 40) -> str:
 def show_table(
     title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], *, boxed: bool = True
 ) -> None:
-    """Print rows of text as a table, or where that does not fit, a line for each of their cells.
+    """Print a table, or one cell per line if the terminal is too narrow.
 
-    Numbers stand to the right: columns whose heading ends in ``>``. A title and cells may have
-    marks of rich, so what a user named must be escaped.
+    Columns whose heading ends in ``>`` are right-aligned. The title and cells may have rich
+    markup, so user input must be escaped.
     """
     look: dict[str, Any] = {} if boxed else {"box": None, "padding": (0, 0, 0, 1)}
     table = Table(title=title, title_justify="left", **look)
@@ -90,15 +90,15 @@ def shown_number(value: float | None, error: float | None = None) -> str:
 
 
 def lower_is_better(is_loss: bool) -> str:
-    """Return what is said of a measure that is a loss, after its name."""
+    """Return the suffix of a loss's name."""
     return "; lower is better" if is_loss else ""
 
 
 @contextmanager
 def output_folder(path: Path | None) -> Iterator[Path | None]:
-    """Give a folder that can be written to, or raise before work begins that it cannot.
+    """Provide a writable folder, or raise before the work starts.
 
-    A folder that is made for this is not left behind, empty, by work that fails.
+    A new folder is removed if the work fails and leaves it empty.
     """
     if path is None:
         yield None
@@ -108,7 +108,7 @@ def output_folder(path: Path | None) -> Iterator[Path | None]:
     try:
         yield folder
     except BaseException:
-        with suppress(OSError):  # there is something in it
+        with suppress(OSError):  # not empty
             for each in made:
                 each.rmdir()
         raise
@@ -118,7 +118,7 @@ def output_folder(path: Path | None) -> Iterator[Path | None]:
 def progress_bar(
     title: str, total: int, quiet: bool, unit: str = "rounds"
 ) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on a terminal while rounds are played, or other units of work."""
+    """Show a progress bar on a terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -139,7 +139,7 @@ def progress_bar(
 def parse_options(
     settings: list[str], owners: tuple[str, ...] = ("ranker", "world", "measure")
 ) -> dict[str, dict[str, Any]]:
-    """Return the options of ``--set ranker.n_blocks=200`` by what they belong to."""
+    """Parse options such as ``--set ranker.n_blocks=200`` by owner."""
     parsed: dict[str, dict[str, Any]] = {owner: {} for owner in owners}
     for setting in settings:
         path, equals, text = setting.partition("=")
@@ -157,11 +157,11 @@ def parse_options(
 
 
 def _value(text: str, setting: str) -> Any:
-    """Return the value that JSON text stands for, or the text itself if it is none."""
+    """Parse JSON, or return the text itself if it is not JSON."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        return float(text) if _NUMBER.fullmatch(text) else text  # JSON does not know .5
+        return float(text) if _NUMBER.fullmatch(text) else text  # .5 is no JSON
     except (ValueError, RecursionError) as error:  # thousands of digits, thousands of brackets
         raise InvalidInput(
             f"--set must give a value that can be read, got {shown(setting)}: {error}."
@@ -169,14 +169,14 @@ def _value(text: str, setting: str) -> Any:
 
 
 def to_json(record: Any) -> str:
-    """Return results as JSON text that any file can hold."""
+    """Return results as JSON text in valid UTF-8."""
     text = _json_text(record)
-    # A name of a file may hold bytes that are no characters; JSON can escape them.
+    # File names may have undecodable bytes, which JSON can escape.
     return text if can_hold(text, "utf-8") else _json_text(record, only_ascii=True)
 
 
 def print_json(record: Any) -> None:
-    """Print results as JSON, in characters that standard output can hold."""
+    """Print results as JSON in the encoding of standard output."""
     text = to_json(record)
     sys.stdout.write(text if can_hold(text) else _json_text(record, only_ascii=True))
 

@@ -1,4 +1,4 @@
-"""The command that makes a policy of a log, and judges it on what it held out."""
+"""The command that trains a policy on a log and evaluates it on held-out rows."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,7 @@ _SCORED = [name for name, kind in POLICIES.items() if issubclass(kind, ScorePoli
 
 @dataclass(frozen=True)
 class _Parts:
-    """A log and its two parts; there is no second where nothing is held out."""
+    """A log with its training part and its held-out part, if any."""
 
     train: BanditLog
     held_out: BanditLog | None
@@ -47,7 +47,7 @@ class _Parts:
 
 
 def _parts(log: BanditLog, hold_out: float, split: str | None, seed: int) -> _Parts:
-    """Return what to train on and what is held out: by time where the log has times."""
+    """Split a log into training and held-out rows, by time if it has times."""
     check_number(hold_out, "--hold-out", at_least=0.0, at_most=0.99)
     by = ("random" if log.times is None else "time") if split is None else split
     check_choice(by, "--split", SPLITS)
@@ -61,14 +61,14 @@ def _check_held_out(path: Path | None, hold_out: float) -> None:
     if path is None:
         return
     if hold_out == 0.0:
-        raise InvalidInput("--held-out needs rows that are held out, got --hold-out 0.")
+        raise InvalidInput("--held-out needs held-out rows, got --hold-out 0.")
     check_file(path, "--held-out")
 
 
 def _settings(model: str, steps: int | None, given: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a model: those of --set, and --steps for rankers."""
+    """Return the settings of a model from --set and --steps."""
     if steps is not None and model != "rankers":
-        raise InvalidInput(f"--steps is for rankers, which take steps; got --model {model}.")
+        raise InvalidInput(f"--steps is for --model rankers, got --model {model}.")
     own = {"n_steps": _STEPS if steps is None else steps} if model == "rankers" else {}
     return {**own, **given}
 
@@ -79,62 +79,61 @@ def train_policy_command(
         Path,
         typer.Argument(
             help="CSV (also .gz/.bz2/.xz) or Parquet with the columns action, propensity, reward "
-            "(0 or 1), x_NAME… and, where there are any, position, time and group; or a file of "
-            "the Open Bandit Dataset.",
+            "(0 or 1), x_NAME… and optionally position, time and group; or a file of the Open "
+            "Bandit Dataset.",
             metavar="LOG",
         ),
     ],
-    out: Annotated[Path, "The policy goes into this file (.npz)."],
-    model: Annotated[str, "One per action: rankers, classifiers or forests."] = "rankers",
+    out: Annotated[Path, "The file to save the policy to (.npz)."],
+    model: Annotated[
+        str, "The models, one per action: rankers, classifiers or forests."
+    ] = "rankers",
     policy: Annotated[
-        str, "What is made of scores: greedy, epsilon-greedy or softmax."
+        str, "The policy over their scores: greedy, epsilon-greedy or softmax."
     ] = "epsilon-greedy",
     penalty: Annotated[
         list[float] | None,
-        "A penalty (l2) to try; several times for several, of which cross-validation chooses. "
-        "Default: a grid.",
+        "An l2 penalty to try; repeatable: cross-validation chooses one. Default: a grid.",
     ] = None,
-    folds: Annotated[int, "Folds of the cross-validation."] = 5,
+    folds: Annotated[int, "The number of folds of the cross-validation."] = 5,
     steps: Annotated[int | None, f"Steps of a ranker's descent. Default: {_STEPS:,}."] = None,
-    hold_out: Annotated[
-        float, "Share of the rows to judge by, never trained on; 0 for none."
-    ] = 0.3,
+    hold_out: Annotated[float, "The share of held-out rows for the evaluation; 0: none."] = 0.3,
     split: Annotated[
         str | None,
-        "What is held out: the last by time, the last rows, or random ones (whole groups, where "
-        "there are any). Default: time where the log has times, else random.",
+        "Held-out rows: the last by time, the last rows, or random ones (groups stay together). "
+        "Default: time if the log has times, else random.",
     ] = None,
     held_out: Annotated[
-        Path | None, "Write the rows held out here (.csv, .csv.gz, .parquet)."
+        Path | None, "Write the held-out rows to this file (.csv, .csv.gz, .parquet)."
     ] = None,
     baseline: Annotated[
-        str, "What it is judged against: logged, uniform or best-fixed."
+        str, "The baseline of the evaluation: logged, uniform or best-fixed."
     ] = "logged",
-    confidence: Annotated[float, "How sure the bounds are."] = 0.95,
+    confidence: Annotated[float, "The confidence level of the bounds."] = 0.95,
     actions: Annotated[
-        int | None, "How many actions there are, if the log may not show the last."
+        int | None, "The number of actions, if the log may lack the last ones."
     ] = None,
     settings: Annotated[
         list[str] | None,
-        "Any other option, such as policy.epsilon=0.2, model.negatives_per_click=2 or "
+        "Another option, such as policy.epsilon=0.2, model.negatives_per_click=2 or "
         "model.n_trees=500.",
         "--set",
         "OWNER.NAME=VALUE",
     ] = None,
-    seed: Annotated[int, "Everything random follows from it."] = 0,
+    seed: Annotated[int, "The random seed."] = 0,
     as_json: Json = False,
 ) -> None:
-    """Train a policy on a log of what was shown, and judge it on rows that were held out.
+    """Train a policy on a log of actions and rewards, and evaluate it on held-out rows.
 
-    One model per action learns who clicks; its penalty is chosen by cross-validation within the
-    training part. The policy is then judged on the rest, as keyhole evaluate would.
+    Trains one model of clicks per action; cross-validation within the training part chooses its
+    penalty. The policy is then evaluated on the held-out rows, as keyhole evaluate does.
 
         keyhole train-policy log.csv --out ranker.npz
 
         keyhole train-policy log.csv --out forest.npz --model forests --set model.n_trees=500
 
-    The file remembers the names of its features and which rows it was trained on: keyhole evaluate
-    finds features by name, and refuses rows it was trained on. Keep what was held out for it:
+    The file stores the names of features and digests of the training rows: keyhole evaluate finds
+    features by name and refuses training rows. Save the held-out rows for it:
 
         keyhole train-policy log.csv --out ranker.npz --held-out rest.csv
 
@@ -223,11 +222,11 @@ def _print(
         show_table("", ("penalty>", f"{record['judged_by']}>", ""), rows, boxed=False)
     if record["never_clicked"]:
         never = some_of(record["never_clicked"])
-        say(f"Note: nobody clicked on {never}; these are never the best.")
+        say(f"Note: {never} have no clicks and are never the best.")
     if judged is not None:
         say(f"\nJudged on the {counted(judged.n_rows, 'row')} held out, reward per row:\n")
         show_intervals(judged)
         show_verdict(judged)
     say(f"The policy is in {record['out']}.")
     if record["held_out"] is not None:
-        say(f"The rows held out are in {record['held_out']}.")
+        say(f"The held-out rows are in {record['held_out']}.")

@@ -1,4 +1,4 @@
-"""The command that compiles ahead."""
+"""The command that compiles rankers in advance."""
 
 import multiprocessing
 import os
@@ -24,27 +24,27 @@ from keyhole.rankers import RANKERS
 from keyhole.rankers.fixed.base import FixedListRanker
 
 _CASES_OF_A_PROCESS = 12
-"""Memory of a process grows with the code it has loaded."""
+"""Cases per process: its memory grows with the code it loads."""
 
 
 @command()
 def warm_command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Rankers of 'keyhole list rankers'; all of them if none is named."),
+        typer.Argument(help="Rankers of 'keyhole list rankers'; default: all."),
     ] = None,
-    jobs: Annotated[int | None, "Processes that compile; by default one for each core."] = None,
+    jobs: Annotated[int | None, "The number of compiling processes. Default: one per core."] = None,
     baseline: Annotated[
-        bool, "Compile for every processor of the last ten years, not for this one."
+        bool, "Compile for all processors of the last ten years instead of this one."
     ] = False,
-    quiet: Annotated[bool, "Show no progress bar."] = False,
+    quiet: Annotated[bool, "Hide the progress bar."] = False,
     as_json: Json = False,
 ) -> None:
-    """Compile ahead, so that nothing waits for it later.
+    """Compile rankers in advance.
 
-    Each ranker is compiled for the games that are usual for it, round by round, and for the
-    service; the code is kept on disk, and whatever is there already is not compiled again. All
-    rankers take some minutes of all cores, one takes some seconds.
+    Compiles each ranker for its usual games, round by round, and for the service. The code is
+    cached on disk, and cached code is not compiled again. All rankers take some minutes on all
+    cores, one takes some seconds.
 
         keyhole warm
 
@@ -53,7 +53,7 @@ def warm_command(
     began, found = time.perf_counter(), _all_cases(names or [])
     n_jobs = check_integer(n_cores() if jobs is None else jobs, "--jobs", at_least=1)
     if baseline:
-        os.environ.update(baseline_of_this_machine().environment)  # of the processes below
+        os.environ.update(baseline_of_this_machine().environment)  # for the child processes
     n_before = _n_files()
     failed = []
     with progress_bar("compiling", len(found), quiet or as_json, "cases") as advance:
@@ -91,9 +91,9 @@ def _n_files() -> int:
 
 
 def _all_cases(names: list[str]) -> list[Case]:
-    """Return the cases of the library, and what the service calls of each ranker."""
+    """Return the cases of the library, and those of the service for each ranker."""
     found = cases(names)
-    with suppress(ModuleNotFoundError):  # the packages of the service are an extra
+    with suppress(ModuleNotFoundError):  # the service is an extra
         from keyhole.service.warm_up import warm_up  # noqa: F401, PLC0415
 
         found += [(f"{name}, in the service", partial(_serve, name)) for name in names or RANKERS]
@@ -101,7 +101,7 @@ def _all_cases(names: list[str]) -> list[Case]:
 
 
 def _serve(name: str) -> None:
-    """Call what the service calls of a ranker."""
+    """Call the functions of a ranker that the service uses."""
     from keyhole.service.commands import RankerRequest  # noqa: PLC0415
     from keyhole.service.configuration import config_of  # noqa: PLC0415
     from keyhole.service.warm_up import warm_up  # noqa: PLC0415
@@ -120,14 +120,14 @@ def _serve(name: str) -> None:
     def with_enough_feedback(measure: str) -> Any:
         try:
             return config(measure, 1)
-        except InvalidInput:  # it must be told of every item
+        except InvalidInput:  # it needs feedback on every item
             return config(measure, len(items))
 
     warm_up(with_enough_feedback(first_accepted(with_enough_feedback)))
 
 
 def _end_with_the_parent() -> None:
-    """Let a process end when the command was killed: nobody waits for what it compiles."""
+    """End this process when the command is killed."""
 
     def watch() -> None:
         parent = multiprocessing.parent_process()
@@ -147,12 +147,12 @@ def _outcome(name: str, call: Callable[[], Any]) -> tuple[str, str | None]:
 
 
 def _run(found: list[Case], n_jobs: int, *, alone: bool) -> Iterator[tuple[str, str | None]]:
-    """Yield each case that is done, and what went wrong with it, as they end."""
+    """Yield finished cases with their errors, as they end."""
     if alone:
         yield from (_outcome(*case) for case in found)
         return
-    # Forked processes would go on with what this one has loaded, and with its locks. New ones for
-    # every few cases: executors that replace their processes themselves can stop for good.
+    # Forked processes would inherit loaded code and locks. There are new executors for every few
+    # cases because executors that replace their own processes can deadlock.
     several = n_jobs * _CASES_OF_A_PROCESS
     for begin in range(0, len(found), several):
         some = found[begin : begin + several]
@@ -165,5 +165,5 @@ def _run(found: list[Case], n_jobs: int, *, alone: bool) -> Iterator[tuple[str, 
             for future in as_completed(futures):
                 try:
                     yield future.result()
-                except Exception as error:  # its process has died
+                except Exception as error:  # the process has died
                     yield futures[future], f"{type(error).__name__}: {error}"

@@ -136,7 +136,7 @@ class RankRequest(_Request, frozen=True, gc=False):
 
 
 class PolicyReply(msgspec.Struct, frozen=True, gc=False):
-    """The policy that chose a list: its mode, its version and its propensity."""
+    """The policy that chose a list: its mode, whether it explored, and the propensities."""
 
     mode: Mode
     explored: bool

@@ -118,7 +118,7 @@ OPERATIONS = (
     ),
     Operation(
         "DELETE", "/v1/keys/{prefix}", remove_key, "admin", "Remove an access key",
-        {204: Reply("It is gone.")},
+        {204: Reply("The key is removed.")},
         problems=(409, 507),
         needs_all=True,
     ),

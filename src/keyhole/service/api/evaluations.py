@@ -12,7 +12,7 @@ from keyhole.service.commands import EvaluationRequest
 from keyhole.service.errors import NotFound
 from keyhole.service.evaluations import evaluate, scoring_of
 from keyhole.service.events import Config
-from keyhole.service.http.problems import Busy, Problem, problem_of
+from keyhole.service.http.problems import Busy, ProblemDetails, problem_of
 from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.store.base import Store
 from keyhole.service.structured_logs import logger
@@ -29,7 +29,7 @@ class EvaluationReply(msgspec.Struct, frozen=True, omit_defaults=True):
     status: Literal["queued", "running", "done", "failed"]
     request: EvaluationRequest
     result: dict[str, Any] | None = None
-    problem: Problem | None = None
+    problem: ProblemDetails | None = None
 
 
 class Evaluations:

@@ -191,7 +191,7 @@ _SEQ = {"type": "integer", "minimum": 0, "maximum": MAX_SEQ}
 OPERATIONS = (
     Operation(
         "GET", "/v1/rankers/{ranker}/events", list_events, "read", "Read the log",
-        {200: Reply("Events in order.", _PAGE_OF_EVENTS)},
+        {200: Reply("The events in order.", _PAGE_OF_EVENTS)},
         problems=(400, 406, 422, 507),
         query=(
             Parameter("after", {**_SEQ, "default": 0}, "Return events after this seq."),

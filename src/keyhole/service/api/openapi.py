@@ -12,7 +12,7 @@ from keyhole.base.version import __version__
 from keyhole.service.api.operations import Operation, Parameter, Reply
 from keyhole.service.api.routes import OPERATIONS
 from keyhole.service.commands import EventId, Name
-from keyhole.service.http.problems import Problem, encode
+from keyhole.service.http.problems import ProblemDetails, encode
 
 _REF = "#/components/schemas/{name}"
 _PARAMETERS = {
@@ -79,7 +79,7 @@ def statuses(operation: Operation) -> list[int]:
 
 def _types(operations: tuple[Operation, ...]) -> Iterator[Any]:
     """Yield every request and reply type once."""
-    seen: dict[int, Any] = {id(Problem): Problem}
+    seen: dict[int, Any] = {id(ProblemDetails): ProblemDetails}
     for kind, _ in _PARAMETERS.values():
         seen.setdefault(id(kind), kind)
     for operation in operations:
@@ -144,7 +144,7 @@ def _reply(reply: Reply, schema_of: Mapping[int, Any]) -> dict[str, Any]:
 def _problem(status: int, schema_of: Mapping[int, Any]) -> dict[str, Any]:
     described: dict[str, Any] = {
         "description": HTTPStatus(status).phrase + ".",
-        "content": {"application/problem+json": {"schema": schema_of[id(Problem)]}},
+        "content": {"application/problem+json": {"schema": schema_of[id(ProblemDetails)]}},
     }
     if status in _HEADERS_OF_PROBLEMS:
         described["headers"] = _headers(_HEADERS_OF_PROBLEMS[status])

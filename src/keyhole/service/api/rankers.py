@@ -288,7 +288,7 @@ OPERATIONS = (
         {
             201: Reply(
                 "The ranker under its new name.", _REPLY,
-                (_TAG, Parameter("Location", {"type": "string"}, "Where it is now.")),
+                (_TAG, Parameter("Location", {"type": "string"}, "The new URL of the ranker.")),
             )
         },
         problems=(409, 412, 507), request={"application/json": RenameRequest}, headers=_MATCH,

@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from keyhole.service.http.problems import CONTENT_TYPE, TYPE_PREFIX, Problem, encode
+from keyhole.service.http.problems import CONTENT_TYPE, TYPE_PREFIX, ProblemDetails, encode
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_FIELDS = 100
@@ -15,7 +15,7 @@ Usual clients send chunks of kilobytes, each framed by less than ten bytes.
 
 
 def _refusal(status: int, slug: str, title: str, detail: str, more: str = "") -> bytes:
-    body = encode(Problem(TYPE_PREFIX + slug, title, status, detail))
+    body = encode(ProblemDetails(TYPE_PREFIX + slug, title, status, detail))
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\ncontent-type: {CONTENT_TYPE}\r\n"
         f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\n{more}"

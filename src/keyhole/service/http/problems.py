@@ -88,7 +88,7 @@ class FieldError(msgspec.Struct, frozen=True):
     message: str
 
 
-class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+class ProblemDetails(msgspec.Struct, frozen=True, omit_defaults=True):
     """An RFC 9457 problem; ``type`` is stable, ``detail`` is for people."""
 
     type: str
@@ -145,7 +145,7 @@ TABLE: dict[type[BaseException], Row] = {
     errors.StoreError: Row(503, "store-failed", "The log cannot be used", _RETRY),
     errors.StoreFull: Row(507, "store-full", "The disk is full"),
 }
-_FAULT = Row(500, "fault", "A fault of Keyhole")
+_FAULT = Row(500, "fault", "Internal error")
 
 
 def row_of(error: BaseException) -> Row:
@@ -153,13 +153,13 @@ def row_of(error: BaseException) -> Row:
     return next((TABLE[kind] for kind in type(error).__mro__ if kind in TABLE), _FAULT)
 
 
-def problem_of(error: BaseException, request_id: str | None = None) -> Problem:
+def problem_of(error: BaseException, request_id: str | None = None) -> ProblemDetails:
     """Return the problem of an exception."""
     row = row_of(error)
     detail = str(error)
     if row is _FAULT:  # its message is for operators, not for callers
         detail = "This is a bug in Keyhole, not in the request; the service log has the details."
-    return Problem(
+    return ProblemDetails(
         type=TYPE_PREFIX + row.slug,
         title=row.title,
         status=row.status,
