@@ -3,12 +3,14 @@
 import asyncio
 import io
 import json
+from typing import Any
 from unittest.mock import AsyncMock
 
 import polars
 import pytest
 import structlog
 
+from keyhole.service.api import log
 from keyhole.service.errors import Conflict, StoreFailed, StoreFull
 from keyhole.service.http import problems
 from tests.service.asking import NDJSON, Asked, problem
@@ -158,6 +160,25 @@ def test_the_log_comes_in_pages_as_lines_and_as_a_table():
         rows = polars.read_parquet(io.BytesIO(table.content))
         assert rows["reward"].to_list() == [1.0, 1.0, 1.0]
         problem(asked.ask("GET", path, headers={"accept": "image/png"}), 406, "not-acceptable")
+
+
+def test_a_page_of_large_events_ends_before_its_limit(service, monkeypatch):
+    """Thousands of lists with megabytes of features each were held at once."""
+    path = "/v1/rankers/animals/events"
+    whole = service.ask("GET", f"{path}?limit=10000").json()
+    assert whole["next_after"] is None
+    monkeypatch.setattr(log, "_PAGE_BYTES", 1_000)
+    told: list[Any] = []
+    after: int | None = 0
+    while after is not None:
+        page = service.ask("GET", f"{path}?limit=10000&after={after}").json()
+        after = page["next_after"]
+        told += page["events"]
+        sizes = [len(json.dumps(event, separators=(",", ":"))) for event in page["events"]]
+        assert sum(sizes[:-1]) < 1_000
+    assert told == whole["events"]
+    lines = service.ask("GET", f"{path}?format=ndjson").text.splitlines()
+    assert [json.loads(line) for line in lines] == told
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from keyhole.service.errors import (
     StoreNewer,
 )
 from keyhole.service.events import Key
-from keyhole.service.store import backup, sqlite_file
+from keyhole.service.store import backup, sqlite, sqlite_file
 from keyhole.service.store.integrity import check_log
 from keyhole.service.store.sqlite import SqliteStore
 from keyhole.service.store.sqlite_file import MIGRATIONS
@@ -308,6 +308,21 @@ def test_a_copy_is_of_one_moment_however_much_is_appended_meanwhile(path, monkey
         with SqliteStore(copy) as copied:
             assert list(copied.events("shop")) == events
         assert check_log(store)["shop"] > 220
+
+
+def test_large_events_are_read_a_few_at_a_time(path, monkeypatch):
+    """Pages of 256 events held gigabytes where each had megabytes of features."""
+    monkeypatch.setattr(sqlite, "_PAGE_BYTES", 100)
+    events = chain(40)
+    with SqliteStore(path) as store:
+        store.append(events)
+        assert list(store.events("shop")) == events
+        assert list(store.events("shop", after=3, limit=11)) == events[3:14]
+        with store._reader() as db:
+            found, is_cut = sqlite._rows(db, f"{sqlite._SELECT} ORDER BY seq", ("shop",))
+    sizes = [len(event.body) for event in found]
+    assert is_cut
+    assert sum(sizes[:-1]) < 100 <= sum(sizes)
 
 
 def test_the_write_ahead_log_does_not_grow_without_end(path):

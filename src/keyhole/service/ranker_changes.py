@@ -59,7 +59,8 @@ def _edited(items: list[str] | None, edit: ItemsEdit) -> list[str]:
     both = sorted({*edit.add} & {*edit.remove})
     if both:
         raise InvalidInput(f"`add` and `remove` must not name the same item, got {shown(both[0])}.")
-    kept = [name for name in items if name not in set(edit.remove)]
+    removed = set(edit.remove)
+    kept = [name for name in items if name not in removed]
     return list(dict.fromkeys([*kept, *edit.add]))
 
 

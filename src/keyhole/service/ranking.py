@@ -256,14 +256,14 @@ def _without(
     """Return a ranking with the excluded items moved to the end, and their number."""
     if not request.exclude or live.config.catalogue is None:
         return order, 0
-    out = set(request.exclude)
-    for name in out:
-        if name not in names:
-            raise InvalidInput(f"`exclude` must name items of the list, got {shown(name)}.")
+    out, known = set(request.exclude), set(names)
+    unknown = next((name for name in request.exclude if name not in known), None)
+    if unknown is not None:
+        raise InvalidInput(f"`exclude` must name items of the list, got {shown(unknown)}.")
     if len(names) - len(out) < live.config.k:
         raise InvalidInput(f"`exclude` must leave at least k={live.config.k} items.")
-    last = tuple(index for index in order if names[index] in out)
-    return (*(index for index in order if names[index] not in out), *last), len(last)
+    last = [index for index in order if names[index] in out]
+    return (*[index for index in order if names[index] not in out], *last), len(last)
 
 
 def _documents(
@@ -286,7 +286,8 @@ def _documents(
     if request.items is not None and len(set(names)) < len(names):
         raise InvalidInput("`items` must have different ids.")
     if request.exclude:
-        kept = [place for place, name in enumerate(names) if name not in set(request.exclude)]
+        out = set(request.exclude)
+        kept = [place for place, name in enumerate(names) if name not in out]
         if not kept:
             raise InvalidInput("`exclude` must leave at least one item.")
         names, features = tuple(names[place] for place in kept), features[kept]

@@ -4,7 +4,7 @@ import asyncio
 import errno
 from collections.abc import AsyncIterator
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from starlette.requests import Request
@@ -36,14 +36,33 @@ _PAGE = 500
 _DEFAULT_LIMIT = 100
 _MOST = {"json": 10_000, "ndjson": MAX_SEQ, "parquet": 10_000_000}
 _CHUNK = 2**18
+_PAGE_BYTES = 8 * 2**20
+"""From which size on a page of events ends: those of large lists have megabytes each."""
 
 _evaluation_request = msgspec.json.Decoder(EvaluationRequest)
 
 
 class EventsReply(msgspec.Struct, frozen=True):
-    """A page of the log; pass ``next_after`` as ``after`` to get the next page."""
+    """A page of the log; pass ``next_after`` as ``after`` to get the next page.
+
+    A page of large events may end before its limit.
+    """
 
     events: list[dict[str, Any]]
+    next_after: int | None
+
+
+class _EncodedReply(msgspec.Struct, frozen=True):
+    """The same, of events that are encoded already."""
+
+    events: list[msgspec.Raw]
+    next_after: int | None
+
+
+class _Page(NamedTuple):
+    """Events as JSON; ``next_after`` is None where these were the last ones."""
+
+    lines: list[bytes]
     next_after: int | None
 
 
@@ -58,13 +77,10 @@ async def list_events(request: Request, service: "Service") -> Response:
     desk, ranker = service.desk, request.path_params["ranker"]
     outcome = desk.engine.ranker(ranker).outcome
     if form == "json":
-        page = await asyncio.to_thread(_records, desk.store, ranker, after, limit, outcome)
-        more = page[-1]["seq"] if len(page) == limit else None
-        return json_response(EventsReply(page, more))
+        body = await asyncio.to_thread(_reply, desk.store, ranker, after, limit, outcome)
+        return Response(body, media_type=FORMATS[form])
     if form == "ndjson":
-        page = await asyncio.to_thread(
-            _records, desk.store, ranker, after, min(limit, _PAGE), outcome
-        )
+        page = await asyncio.to_thread(_page, desk.store, ranker, after, min(limit, _PAGE), outcome)
         lines = _lines(desk.store, ranker, page, limit, outcome)
         return StreamingResponse(lines, media_type=FORMATS[form])
     file = await asyncio.to_thread(_table, desk.store, ranker, after, limit, outcome)
@@ -88,22 +104,34 @@ def _format(request: Request, given: str | None) -> str:
     )
 
 
-def _records(
-    store: Store, ranker: str, after: int, limit: int, outcome: OutcomeOf
-) -> list[dict[str, Any]]:
-    return list(event_records(store, ranker, after=after, limit=limit, outcome=outcome))
+def _page(store: Store, ranker: str, after: int, limit: int, outcome: OutcomeOf) -> _Page:
+    """Return events, at most so many and at most so large."""
+    lines: list[bytes] = []
+    n_bytes = 0
+    for record in event_records(store, ranker, after=after, limit=limit, outcome=outcome):
+        lines.append(encode(record))
+        n_bytes += len(lines[-1])
+        if len(lines) == limit or n_bytes >= _PAGE_BYTES:
+            return _Page(lines, record["seq"])
+    return _Page(lines, None)
+
+
+def _reply(store: Store, ranker: str, after: int, limit: int, outcome: OutcomeOf) -> bytes:
+    page = _page(store, ranker, after, limit, outcome)
+    return encode(_EncodedReply([msgspec.Raw(line) for line in page.lines], page.next_after))
 
 
 async def _lines(
-    store: Store, ranker: str, page: list[dict[str, Any]], limit: int, outcome: OutcomeOf
+    store: Store, ranker: str, page: _Page, limit: int, outcome: OutcomeOf
 ) -> AsyncIterator[bytes]:
     """Yield the log as lines, holding one page in memory at a time."""
-    while page:
-        yield b"".join(encode(record) + b"\n" for record in page)
-        after, limit = page[-1]["seq"], limit - len(page)
-        if limit <= 0:
+    while page.lines:
+        yield b"\n".join([*page.lines, b""])
+        limit -= len(page.lines)
+        if page.next_after is None or limit <= 0:
             return
-        page = await asyncio.to_thread(_records, store, ranker, after, min(limit, _PAGE), outcome)
+        after, n_next = page.next_after, min(limit, _PAGE)
+        page = await asyncio.to_thread(_page, store, ranker, after, n_next, outcome)
 
 
 def _table(store: Store, ranker: str, after: int, limit: int, outcome: OutcomeOf) -> IO[bytes]:
@@ -196,7 +224,9 @@ OPERATIONS = (
         query=(
             Parameter("after", {**_SEQ, "default": 0}, "Return events after this seq."),
             Parameter(
-                "limit", {**_SEQ, "minimum": 1}, "Maximum number of events; as JSON at most 10,000."
+                "limit",
+                {**_SEQ, "minimum": 1},
+                "Maximum number of events; as JSON at most 10,000, and 8 MB of them.",
             ),
             Parameter("format", {"enum": list(FORMATS)}, "Overrides the Accept header."),
         ),

@@ -28,8 +28,8 @@ from keyhole.service.store.sqlite_file import (
 )
 from keyhole.service.store.wal import Journal
 
-_PAGE = 256
-"""Events read per page."""
+_PAGE, _PAGE_BYTES = 256, 4 * 2**20
+"""Events read per page, and the bytes of their bodies that end a page earlier."""
 
 _CHECKPOINT_PAGES = 8_000
 """The size of the write-ahead log that triggers a checkpoint, in pages: 32 MB."""
@@ -45,6 +45,25 @@ def _one(db: apsw.Connection, query: str, values: tuple[str | int, ...]) -> Even
     """Return the event of a query; fetching all rows ends the read transaction."""
     rows: list[Any] = db.execute(query, values).fetchall()
     return Event(*rows[0]) if rows else None
+
+
+def _rows(
+    db: apsw.Connection, query: str, values: tuple[str | int, ...]
+) -> tuple[list[Event], bool]:
+    """Return events that a query finds, and whether there may be more: large ones are left."""
+    found: list[Event] = []
+    cursor, n_bytes = db.cursor(), 0
+    try:
+        for row in cursor.execute(query, values):
+            event = Event(*row)
+            found.append(event)
+            body: object = event.body  # of a damaged row it may be anything
+            n_bytes += len(body) if isinstance(body, bytes) else 0
+            if n_bytes >= _PAGE_BYTES:
+                return found, True
+    finally:
+        cursor.close()
+    return found, False
 
 
 class SqliteStore(Store):
@@ -247,9 +266,9 @@ class SqliteStore(Store):
         while limit is None or limit > 0:
             n_wanted = _PAGE if limit is None else min(limit, _PAGE)
             with self._reader() as db:
-                page = [Event(*row) for row in db.execute(query, (ranker, after, n_wanted))]
+                page, is_cut = _rows(db, query, (ranker, after, n_wanted))
             yield from page
-            if len(page) < n_wanted:
+            if len(page) < n_wanted and not is_cut:
                 return
             if page[-1].seq <= after:
                 raise StoreDamaged(f"{shortened(self.path)} is damaged: its index is unsorted.")
