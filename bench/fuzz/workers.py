@@ -19,7 +19,9 @@ from bench.fuzz.cases import Report, area_of
 from bench.fuzz.scene import Failure
 
 LIMIT = 20.0
-"""Seconds that a case may take."""
+"""Seconds of processor time that a case may take, or be without."""
+_HARDLY = 0.1
+"""Seconds of the processor in so long, and it was without."""
 
 _ADDRESSES = 8 * 2**30
 """Bytes of addresses that a worker may use: what claims more than is there fails at once."""
@@ -58,6 +60,17 @@ def _broken(seed: int, number: int, kind: str, detail: str, seconds: float) -> R
     return Report(number, area, "", [], [Failure(kind, detail)], 0, 0, seconds)
 
 
+def _worked(session: int) -> float:
+    """Return how long a worker and all that it has started had the processor, in seconds."""
+    ticks = 0
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has just ended
+            fields = place.read_text("utf-8", "replace").rpartition(") ")[2].split()
+            if int(fields[3]) == session:
+                ticks += sum(map(int, fields[11:15]))  # its own, and of those that it waited for
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 @dataclass
 class _Worker:
     """A process and the case that it is at."""
@@ -66,6 +79,10 @@ class _Worker:
     pipe: Connection
     number: int | None = None
     since: float = 0.0
+    had: float = 0.0
+    """Seconds of the processor that it had before its case."""
+    seen: tuple[float, float] = (0.0, 0.0)
+    """What it had had when it was last seen to work, and when that was."""
     is_ready: bool = False
 
     @property
@@ -74,8 +91,21 @@ class _Worker:
         return time.monotonic() - self.since
 
     def give(self, seed: int, number: int) -> None:
-        self.number, self.since = number, time.monotonic()
+        self.number, self.since, self.had = number, time.monotonic(), _worked(self.process.pid)
+        self.seen = self.had, self.since
         self.pipe.send((seed, number))
+
+    def is_late(self, limit: float) -> bool:
+        """Return whether it has worked for longer than a limit, or not at all for as long.
+
+        A busy machine may let it wait for minutes.
+        """
+        if self.seconds <= limit:
+            return False
+        had, now = _worked(self.process.pid), time.monotonic()
+        if had > self.seen[0] + _HARDLY:
+            self.seen = had, now
+        return had - self.had > limit or now - self.seen[1] > limit
 
     def stop(self) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -94,8 +124,8 @@ class Workers:
         What a worker does with a case, and what it does before the first one; both must be
         functions that another process can import.
     limit
-        Seconds that a case may take. One that takes longer is tried once more before it is said
-        to hang: the machine may have been busy.
+        Seconds of the processor that a case may take, or be without. One that takes longer is
+        tried once more before it is said to hang.
     """
 
     def __init__(
@@ -163,7 +193,7 @@ class Workers:
                 return self._dead(worker)
             worker.is_ready, worker.number = True, None
             return report
-        if worker.number is not None and worker.seconds > self.limit:
+        if worker.number is not None and worker.is_late(self.limit):
             return self._late(worker, worker.number)
         return None
 

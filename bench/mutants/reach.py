@@ -119,6 +119,8 @@ class Reach:
     def _keep(self, names: list[str], digests: dict[str, str], tests: dict[str, Any]) -> None:
         kept = {}
         for test, entry in tests.items():
+            if "reached" not in entry:
+                continue  # it waited for what never came, and its process was stopped
             if entry["outcome"] != "passed":
                 if entry["outcome"] == "skipped" or entry.get("marked"):
                     continue  # interpreted is all that it is run

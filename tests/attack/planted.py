@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -130,6 +131,24 @@ def temporary_file_is_left(seed: int, number: int) -> Report:
 
 def hangs(seed: int, number: int) -> Report:
     return _report(number, lambda _: time.sleep(60) if number == 1 else None)
+
+
+def starts_what_never_ends(seed: int, number: int) -> Report:
+    endless = [sys.executable, "-c", "while True: pass"]
+    return _report(number, lambda _: subprocess.run(endless, check=False) if number == 1 else None)
+
+
+def is_given_little(seed: int, number: int) -> Report:
+    """Take longer than the limit, as on a busy machine, and work all the while."""
+
+    def act(_: Scene) -> None:
+        for _turn in range(5):
+            end = time.process_time() + 0.2
+            while time.process_time() < end:
+                pass
+            time.sleep(0.3)
+
+    return _report(number, act)
 
 
 def crashes(seed: int, number: int) -> Report:

@@ -71,6 +71,7 @@ def test_what_is_sound_holds():
     ("defect", "limit", "kind"),
     [
         (planted.hangs, 1.0, "hangs for more than 1 s"),
+        (planted.starts_what_never_ends, 1.0, "hangs for more than 1 s"),
         (planted.crashes, 20.0, "dies of SIGSEGV at "),
         (planted.exits, 20.0, "dies of exit code 7 at "),
         (planted.attack_is_wrong, 20.0, "the attack itself fails"),
@@ -83,6 +84,12 @@ def test_a_worker_that_ends_is_named_and_replaced(defect, limit, kind):
     if defect is not planted.attack_is_wrong:
         assert not reports[0].failures
         assert not reports[2].failures
+
+
+def test_a_worker_that_is_given_little_is_waited_for():
+    (report,) = reports_of(planted.is_given_little, limit=1.5)
+    assert report.failures == []
+    assert report.seconds > 2.0
 
 
 def test_failures_are_kept_with_what_replays_them(tmp_path, monkeypatch, capsys):

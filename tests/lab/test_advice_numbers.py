@@ -273,6 +273,13 @@ def test_those_named_have_as_good_a_rate_as_the_first(name, n_items, k, features
     assert not set(record["without_guarantee"]) & set(guarantees())
 
 
+def test_the_rates_are_those_of_the_theorems():
+    roots = ("semibandit", "neighbourhood", "ftpl", "hedge")
+    thirds = ("keystone", "rtopk", "iw-onlinerank", "forecaster", "contextual-rtopk")
+    expected = {**dict.fromkeys(roots, 0.5), **dict.fromkeys(thirds, 2 / 3), "recall": None}
+    assert {name: row.power for name, row in GUARANTEES.items()} == expected
+
+
 def test_a_rate_is_told_as_a_fraction():
     told = [Guarantee(power, "", "").rate for power in (1 / 2, 2 / 3, 3 / 4, None)]
     assert told == ["T^(1/2)", "T^(2/3)", "T^(3/4)", "no rate"]

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from dataclasses import asdict, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -90,6 +91,22 @@ def test_what_is_printed_counts_the_games(tmp_path, capsys):
     assert (record["resumed"], record["disagreements"]) == (3, 1)
     for cell, each in zip(record["cells"], ENTRIES, strict=True):
         assert cell == {**asdict(each), "class": each.class_, "rate": RATES[each.class_]}
+
+
+def test_grids_below_each_other_have_the_same_room(tmp_path):
+    """Of 40 items they do not fit beside each other; a row is .27 inches, and heads an inch."""
+    sizes = []
+    for all_grades in ((2,), (2, 3), (2, 3, 4)):
+        games = tuple(
+            entry(measure, 40, top, grades, "local")
+            for grades in all_grades for measure in ("NDCG", "AP") for top in (1, 40)
+        )  # fmt: skip
+        figure = make_atlas(tmp_path, Atlas(games))
+        assert len(figure.axes) == len(all_grades)
+        sizes.append(figure.get_size_inches())
+    heights = [height for _, height in sizes]
+    assert [b - a for a, b in pairwise(heights)] == pytest.approx([1.0 + 2 * 0.27] * 2)
+    assert [width for width, _ in sizes] == pytest.approx([0.44 * 40 + 1.6] * 3)
 
 
 def test_every_game_has_a_box_with_its_rate_at_its_place(tmp_path):

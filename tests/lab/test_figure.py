@@ -1,9 +1,13 @@
 """What figures and tables draw of the numbers they are given."""
 
+import io
+
 import numpy as np
 import pytest
+from rich.console import Console
 
-from keyhole.cli.terminal import OUT, show_table
+from keyhole.cli import terminal
+from keyhole.cli.terminal import OUT, progress_bar, show_table
 from keyhole.lab.figures.layout import save_figure
 from keyhole.lab.figures.panels import Panel
 from keyhole.lab.results import Axes, Curve
@@ -47,6 +51,16 @@ def test_a_table_that_is_too_wide_has_a_line_for_every_cell(monkeypatch):
     assert printed.get().splitlines() == [
         "title", "x", "  a: 1", "  long: 2", "y", "  a: 3", "  long: 4"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+@pytest.mark.parametrize("quiet", [True, False])
+def test_progress_is_shown_on_a_terminal_unless_nobody_wants_it(is_terminal, quiet, monkeypatch):
+    shown = io.StringIO()
+    monkeypatch.setattr(terminal, "ERR", Console(file=shown, force_terminal=is_terminal, width=90))
+    with progress_bar("keystone", 30, quiet=quiet) as advance:
+        advance(20)
+    assert ("20/30" in shown.getvalue()) == (is_terminal and not quiet)
 
 
 def test_a_figure_has_the_same_bytes_whenever_it_is_drawn(tmp_path):

@@ -234,6 +234,7 @@ def test_classify(game, forced):
     assert f"class {record['class']}: " in words(text)
     assert f"rate {record['rate']}: how the regret of the best algorithm grows" in words(text)
     assert words(record["reason"]) in words(text)
+    assert words("advice " + " ".join(record["advice"]).replace("`", "")) in words(text)
     run(*shlex.split(f"classify {game}"), "--certificate", "proof.json")
     proof, said = both("classify --check proof.json")
     assert (proof["class"], proof["rate"]) == (record["class"], record["rate"])

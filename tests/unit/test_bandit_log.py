@@ -371,6 +371,7 @@ def test_open_bandit_files(tmp_path):
     assert np.array_equal(
         read_open_bandit(path, feature_names=names).contexts, [[0, 0], [0, 1], [0, 0]]
     )
+    assert np.array_equal(read_bandit(path, feature_names=names).contexts, [[0, 0], [0, 1], [0, 0]])
     (tmp_path / "items.csv").write_text("item_id,item_feature_0\n0,1\n")
     with pytest.raises(
         InvalidInput, match=r"line 2: an action must be between 0 and n_actions-1=0"

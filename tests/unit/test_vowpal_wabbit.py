@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput, KeyholeError
+from keyhole.base.limits import VARIABLE
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.vowpal_wabbit import read_vowpal_wabbit, write_vowpal_wabbit
 from keyhole.ecosystem.vowpal_wabbit import read_lists, write_lists
@@ -151,3 +152,14 @@ def test_lists_that_cannot_be_read(tmp_path, text, sentence):
     (tmp_path / "lists.vw").write_text(text)
     with pytest.raises(InvalidInput, match=sentence):
         read_lists(tmp_path / "lists.vw", n_features=4)
+
+
+def test_contexts_that_fit_nowhere(tmp_path, monkeypatch):
+    """Fifty rows with a feature of their own each are a table of 8 x 50 x 50 = 20,000 bytes."""
+    path = tmp_path / "log.vw"
+    path.write_text("".join(f"{1 + row % 2}:0:0.5 | f{row}:1\n" for row in range(50)))
+    monkeypatch.setenv(VARIABLE, "20000")
+    assert read_vowpal_wabbit(path).contexts.shape == (50, 50)
+    monkeypatch.setenv(VARIABLE, "19999")
+    with pytest.raises(InvalidInput, match=r"The contexts of .* would take"):
+        read_vowpal_wabbit(path)
