@@ -21,8 +21,9 @@ import pytest
 from keyhole.contracts import Ranker, World
 from keyhole.game import play
 from keyhole.worlds import Flips
-from tests.contract.test_contextual import EQUAL, _make
+from tests.contract.few_lists import EQUAL
 from tests.contract.test_contextual import EXAMPLES as LIST_EXAMPLES
+from tests.contract.test_contextual import _make
 from tests.contract.test_contracts import RANKER_EXAMPLES
 
 FILE = Path(__file__).with_name("digests.json")

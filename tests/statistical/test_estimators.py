@@ -21,6 +21,8 @@ from keyhole.surrogates import (
     top_two,
 )
 
+pytestmark = pytest.mark.interpreted
+
 GAMMA = 0.3
 SCORES = np.array([0.4, -0.3, 1.2, 0.1])
 RELEVANCE = np.array([2.0, 0.0, 1.0, 2.0])

@@ -336,7 +336,8 @@ def test_a_wrong_sum_is_killed_and_what_is_equal_survives(project, capsys):
     capsys.readouterr()
 
 
-def test_what_never_ends_is_timed_out(project):
+def test_what_never_ends_is_timed_out(project, monkeypatch):
+    monkeypatch.setattr("bench.mutants.trial._SECONDS", 1.0)
     found, _ = outcomes(project, "--only", "fake/one.py:13")
     assert found["n = n - 1  ->  n = n + 1"] == "timed out"
 
