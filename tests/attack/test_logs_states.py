@@ -22,6 +22,8 @@ from keyhole.rankers.lists.gradient import Descent
 from keyhole.rankers.lists.kernel_perceptron import KernelSLAMPerceptron
 from keyhole.worlds.queries import Queries
 
+pytestmark = pytest.mark.interpreted
+
 RANKER = RTopK(4, horizon=60, k=2)
 HALVES: Any = np.full(240, 0.5)
 NOTHING: Any = None
@@ -130,6 +132,7 @@ def test_states_do_not_leave_the_numbers():
         replay(ranker, log, start=before)
 
 
+@pytest.mark.compiled
 def test_games_do_not_leave_the_numbers():
     features = 1e200 * np.random.default_rng(0).random((300, 3))
     world = Queries(features, np.arange(300) % 2, [0, 100, 200, 300])
@@ -157,6 +160,7 @@ def test_keys_that_are_no_numbers_are_put_somewhere(n_items):
                 assert order.tolist() == np.argsort(-keys, kind="stable").tolist()
 
 
+@pytest.mark.compiled
 def test_a_ring_of_support_vectors_is_undone_where_it_begins_again():
     ranker = KernelSLAMPerceptron(2, 3, similarity="rbf", budget=5, rate=1.0)
     numbers = np.random.default_rng(1)
@@ -261,6 +265,7 @@ class Gullible(Descent):
         return self
 
 
+@pytest.mark.compiled
 def test_the_attack_sees_a_ranker_that_can_be_broken(monkeypatch):
     features = np.random.default_rng(0).random((40, 2))
     world = Queries(features, np.arange(40) % 2, np.arange(0, 41, 4))

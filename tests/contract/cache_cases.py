@@ -17,7 +17,6 @@ import numpy as np
 
 from keyhole.batch.averaging import average_weights
 from keyhole.batch.risk import Risk
-from keyhole.checks.rankers import play_by_hand
 from keyhole.game.log import Log, replay
 from keyhole.game.play import play
 from keyhole.kernels import compiled, whole_program
@@ -29,14 +28,9 @@ from keyhole.rankers.lists.plain import RandomLists
 from keyhole.reveals import least_reveal
 from keyhole.surrogates import SURROGATES, surrogate
 from keyhole.worlds.flips import Flips
-from tests.contract.test_contextual import (
-    EQUAL,
-    EXAMPLES as LIST_EXAMPLES,
-    N_FEATURES,
-    N_ITEMS,
-    _make,
-)
-from tests.contract.test_contracts import RANKER_EXAMPLES, REVEAL_EXAMPLES, WORLD_EXAMPLES
+from tests.contract.few_lists import EQUAL, N_FEATURES, N_ITEMS
+
+# What only large cases need is imported by these: a dozen processes play small ones alone.
 
 ROUNDS = 40
 _ONE_IN = 16
@@ -81,6 +75,8 @@ def _taught(ranker: Any) -> list[Any]:
 
 def _replayed(ranker: Any, world: Any) -> list[Any]:
     """Return what a ranker of a fixed list shows round by round, and makes of the log of it."""
+    from keyhole.checks.rankers import play_by_hand
+
     learner = ranker.fresh()
     reveal = least_reveal(ranker.depth, ranker.n_items)
     log = Log.of(learner, play_by_hand(learner, world, reveal, ROUNDS))
@@ -120,6 +116,8 @@ def _risk(name: str) -> list[Any]:
 
 
 def _fixed_list_cases(new: Callable[..., bool]) -> Iterator[tuple[str, Case]]:
+    from tests.contract.test_contracts import RANKER_EXAMPLES, REVEAL_EXAMPLES, WORLD_EXAMPLES
+
     for row, examples in RANKER_EXAMPLES.items():
         for number, (label, make, world) in enumerate(examples):
             if new(*make().kernel):
@@ -136,7 +134,9 @@ def _fixed_list_cases(new: Callable[..., bool]) -> Iterator[tuple[str, Case]]:
 
 
 def _list_cases(new: Callable[..., bool]) -> Iterator[tuple[str, Case]]:
-    for row, many in LIST_EXAMPLES.items():
+    from tests.contract.test_contextual import EXAMPLES, _make
+
+    for row, many in EXAMPLES.items():
         for options in many:
             ranker = _make(row, options)
             if new(*ranker.kernel):

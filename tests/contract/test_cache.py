@@ -121,7 +121,9 @@ def test_damaged_files_are_compiled_again(damage, tmp_path, small):
         copy.write_bytes(path.read_bytes())
         damage(copy, numbers)
         copy.with_name(".draft.tmp").write_bytes(b"left behind by a process that was killed")
-    assert digests(start("play", *SMALL, cache=tmp_path)) == fresh
+    names = SMALL[0], SMALL[-1]  # a measure and a risk
+    found = digests(start("play", *names, cache=tmp_path))
+    assert found == {name: fresh[name] for name in names}
 
 
 UNWRITABLE = """

@@ -245,16 +245,20 @@ def test_specs_make_equal_things(given):
         assert shown.spec == given.spec
 
 
+# That compiled ones have the same bits is in test_interpreted_readers.py.
+@pytest.mark.interpreted
 @pytest.mark.parametrize("given", MEASURE_EXAMPLES, ids=lambda m: m.label)
 def test_measure(given):
     check_measure(given)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("given", [r for row in REVEAL_EXAMPLES.values() for r in row], ids=str)
 def test_reveal(given):
     check_reveal(given)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     "given",
     [w for row in WORLD_EXAMPLES.values() for w in row],

@@ -23,7 +23,8 @@ from keyhole.contracts.worlds import World
 from keyhole.game.play import play
 from keyhole.worlds.flips import Flips
 from tests.contract import test_contextual, test_contracts
-from tests.contract.test_contextual import EQUAL, EXAMPLES as LIST_EXAMPLES, _make
+from tests.contract.few_lists import EQUAL
+from tests.contract.test_contextual import EXAMPLES as LIST_EXAMPLES, _make
 from tests.contract.test_contracts import RANKER_EXAMPLES
 
 FILE = Path(__file__).with_name("digests.json")

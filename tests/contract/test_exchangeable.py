@@ -8,7 +8,8 @@ import pytest
 
 from keyhole.checks.rankers import check_items_are_exchangeable
 from keyhole.worlds.flips import Flips
-from tests.contract.test_contextual import EQUAL, PARAMETERS, SINGLE, _make
+from tests.contract.few_lists import EQUAL, SINGLE
+from tests.contract.test_contextual import PARAMETERS, _make
 from tests.contract.test_contracts import EXAMPLES, check_or_exempt
 
 pytestmark = pytest.mark.interpreted

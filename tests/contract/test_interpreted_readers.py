@@ -79,7 +79,7 @@ from bench.theory.leader import Leader
 from bench.theory.phases import Phases
 from bench.theory.sabotage import Sabotaged
 from keyhole.worlds.flips import Flips
-from tests.contract.test_contextual import EQUAL, SINGLE
+from tests.contract.few_lists import EQUAL, SINGLE
 from tests.contract.test_contracts import MEASURE_EXAMPLES, REVEAL_EXAMPLES, WORLD_EXAMPLES
 
 digest, rng = hashlib.sha256(), np.random.default_rng(0)

@@ -16,6 +16,8 @@ from keyhole.service.keys import new_key
 from tests.service.asking import Asked, problem
 from tests.service.test_http_server import Running, _get
 
+pytestmark = pytest.mark.interpreted
+
 HEAD = (
     b"POST /v1/rankers/animals/rank HTTP/1.1\r\nhost: localhost\r\n"
     b"content-type: application/json\r\n"

@@ -11,6 +11,8 @@ import pytest
 from keyhole.service.configuration import check_settings
 from tests.service.asking import JSON, Asked, problem
 
+pytestmark = pytest.mark.interpreted
+
 RANK = "/v1/rankers/animals/rank"
 FEEDBACK = "/v1/rankers/animals/events/e/feedback"
 RANKER = "/v1/rankers/other"

@@ -15,6 +15,8 @@ from keyhole.surrogates.estimators import top_k, top_one, top_two
 from keyhole.surrogates.interactions import interaction_order
 from keyhole.surrogates.propensities import ordered_propensity, set_propensity
 
+pytestmark = pytest.mark.interpreted
+
 GAMMA = 0.3
 SCORES = np.array([0.4, -0.3, 1.2, 0.1])
 RELEVANCE = np.array([2.0, 0.0, 1.0, 2.0])

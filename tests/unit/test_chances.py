@@ -13,7 +13,7 @@ _KNOWN = [
     ("rtopk", {"horizon": 40}),
     ("rtopk", {"horizon": 40, "k": 2}),
     ("semibandit", {"measure": "Precision@2"}),
-    ("iw-onlinerank", {"k": 2}),
+    pytest.param("iw-onlinerank", {"k": 2}, marks=pytest.mark.compiled),
     ("epsilon-greedy", {}),
     ("random", {"k": 2}),
     ("fixed", {}),

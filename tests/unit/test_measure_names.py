@@ -9,6 +9,8 @@ from keyhole import LinearMeasure, measure
 from keyhole.base.errors import InvalidInput, KeyholeError, UnknownName
 from keyhole.measures import MEASURES
 
+pytestmark = pytest.mark.interpreted
+
 WITH_CUTOFF = [name for name, cls in MEASURES.items() if cls.takes_cutoff]
 
 

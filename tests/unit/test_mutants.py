@@ -365,7 +365,8 @@ def test_tests_that_cannot_begin_end_it_all(project):
         outcomes(project, "--only", "fake/one.py:5")
 
 
-def test_what_never_ends_is_timed_out(project):
+def test_what_never_ends_is_timed_out(project, monkeypatch):
+    monkeypatch.setattr("bench.mutants.trial._SECONDS", 1.0)
     found, _ = outcomes(project, "--only", "fake/one.py:13")
     assert found["n = n - 1  ->  n = n + 1"] == "timed out"
 
