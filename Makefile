@@ -53,7 +53,7 @@ COMPILES_MOST = tests/contract tests/papers tests/statistical
 
 test: check ## make check and the whole test suite, in three parts
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "interpreted and not compiled" \
-		$$(grep -rl --include="test_*.py" mark.interpreted tests)
+		$$(grep -rl --include="test_*.py" mark.interpreted tests) src
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not interpreted or compiled" $(COMPILES_MOST)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not interpreted or compiled" \
 		$(COMPILES_MOST:%=--ignore=%)

@@ -22,6 +22,10 @@ def pytest_addoption(parser):
     parser.addoption("--every-case", action="store_true", dest="every_case")
 
 
+SOURCE = Path(__file__).parents[1] / "src" / "keyhole"
+COMPILED_EXAMPLES = ("batch/", "data/", "offline/", "policies/", "worlds/queries.py")
+"""Docstrings with more work than code, or that show numbers as compiled code returns them."""
+
 MEGABYTES = 2000
 """What a process that runs tests may take at most, and all that it compiled is in it."""
 
@@ -108,8 +112,17 @@ def pytest_terminal_summary(terminalreporter, config):
     terminalreporter.write_line(f"{verdict}: {told} (limit {MEGABYTES:,} MB)")
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items):
-    """Begin with the longest test, so that no worker is left alone with it at the end."""
+    """Begin with the longest test, so that no worker is left alone with it at the end.
+
+    The examples in docstrings are short, so that most are run interpreted.
+    """
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and SOURCE in item.path.parents:
+            name = item.path.relative_to(SOURCE).as_posix()
+            is_short = not name.startswith(COMPILED_EXAMPLES)
+            item.add_marker(pytest.mark.interpreted if is_short else pytest.mark.compiled)
     items.sort(key=lambda item: "whatever_fills_the_cache" not in item.name)
 
 

@@ -16,6 +16,8 @@ from tests.unit.test_iw_onlinerank import seen_exactly
 from tests.unit.test_references_fixed import crowd, same_play
 from tests.unit.test_semibandit import projected_slowly
 
+pytestmark = pytest.mark.interpreted
+
 
 class SemiBanditReference:
     """Dual averaging without a horizon, and systematic sampling; grades are at most 2."""
