@@ -4,15 +4,19 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import UnknownName
+from keyhole.data.bandit.convert import bandit_feedback
 from keyhole.experiment.inputs import DataMissing, data_folder
+from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
 from keyhole.lab.kinds.ad_data import (
     CLASS_SETS,
     AdSettings,
+    ClassData,
     campaign_policies,
     class_policies,
     load_classes,
     positive_share,
 )
+from keyhole.policies import Greedy, fit_classifiers
 
 QUICK = AdSettings(n_steps=20_000, n_trees=20, l2_grid=(0.01, 1.0))
 
@@ -71,3 +75,35 @@ def test_names_that_are_not_there(monkeypatch, tmp_path):
         load_classes("letter")
     with pytest.raises(UnknownName, match="Did you mean 'bank'"):
         campaign_policies("banc")
+
+
+def drawn_parts(n_rows, seed, use):
+    """Return 70 % of the rows, those with the least numbers of a draw, and the others."""
+    keys = np.empty(n_rows)
+    uniforms(Draw(seed, stream_of(WORLD_STREAM, 0), 0), use, keys)
+    order = sorted(range(n_rows), key=lambda row: keys[row])
+    n_first = round(0.7 * n_rows)
+    return order[:n_first], order[n_first:]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("seed", [0, 3])
+def test_accuracies_are_counted_on_the_rows_that_were_held_out(seed):
+    numbers = np.random.default_rng(seed)
+    labels = numbers.integers(3, size=90)
+    features = numbers.normal(size=(90, 2)) + labels[:, np.newaxis]
+    data = ClassData("few", features, labels)
+    settings = AdSettings(l2_grid=(0.01, 3.0))
+    found = class_policies(data, settings, contenders=("classifier",), seed=seed)["classifier"]
+    train, test = drawn_parts(90, seed, 10)
+    log = bandit_feedback(features[train], labels[train], n_actions=3, seed=seed)
+    for l2 in settings.l2_grid:
+        scorer = fit_classifiers(
+            log.contexts, log.actions, log.rewards, n_actions=3, l2=l2, seed=seed,
+            negatives_per_click=settings.negatives_per_click, no_click="never",
+        )  # fmt: skip
+        best = Greedy(scorer).best(features[test])
+        right = sum(int(best[place]) == int(labels[row]) for place, row in enumerate(test))
+        assert found[f"accuracy_at_{l2:g}"] == pytest.approx(right / len(test))
+    assert found["accuracy"] == found[f"accuracy_at_{found['l2']:g}"]
+    assert len(test) == 27

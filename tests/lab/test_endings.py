@@ -1,5 +1,6 @@
 """Exit codes by what went wrong, and keys that end by themselves."""
 
+import io
 import json
 import re
 import signal
@@ -17,7 +18,7 @@ from keyhole.base.errors import (
     LibraryMissing,
     UnknownName,
 )
-from keyhole.cli import keys
+from keyhole.cli import keys, standard_streams
 from keyhole.cli.exit_codes import MEANINGS, ExitCode, VerdictIsNo, _ending_of, one_sentence
 from keyhole.service.errors import StoreDamaged, StoreFailed, StoreFull
 from tests.lab.running import run, said
@@ -139,3 +140,32 @@ def test_a_key_that_cannot_be_can_be_when_it_is_mended(wrong, mended, tmp_path):
     given = ["keys", "create", "--db", tmp_path / "a.db", "--scope", "rank", "--ranker", "*"]
     assert said(run(*given, *wrong, code=2)).startswith("Error: The ")
     assert run(*given, *mended).stdout.startswith("kh_")
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "around", "is_red"),
+    [
+        (True, {"TERM": "xterm"}, True),
+        (True, {"TERM": "xterm", "NO_COLOR": ""}, True),
+        (True, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (True, {"TERM": "dumb"}, False),
+        (True, {"TERM": "unknown"}, False),
+        (True, {}, False),
+        (False, {"TERM": "xterm"}, False),
+    ],
+)
+def test_what_comes_first_is_red_where_there_are_colours(is_terminal, around, is_red, monkeypatch):
+    for name in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in around.items():
+        monkeypatch.setenv(name, value)
+
+    class Stream(io.StringIO):
+        def isatty(self):
+            return is_terminal
+
+    stream = Stream()
+    monkeypatch.setattr(sys, "stderr", stream)
+    standard_streams.tell("must be 1.", "Error:")
+    first = "\x1b[1;31mError:\x1b[0m" if is_red else "Error:"
+    assert stream.getvalue() == f"{first} must be 1.\n"

@@ -22,7 +22,7 @@ from keyhole.lab.figures.panels import (
 )
 from keyhole.lab.figures.plots import plot
 from keyhole.lab.figures.shares import make_shares
-from keyhole.lab.figures.styles import looks_of
+from keyhole.lab.figures.styles import looks_of, source_name
 
 # --------------------------------------------------------------------------- estimates
 
@@ -407,6 +407,12 @@ def test_curves_of_several_kinds_show_what_all_of_them_have():
         assert ax.get_ylabel() == f"{expected.y} (DCG)"
     ax = plot(Result(both), Result(both._replace(measure="AP")), ax=Figure().add_subplot())
     assert ax.get_ylabel() == REGRET.y
+
+
+def test_names_of_files_lose_their_middle_beyond_forty_letters():
+    letters = "abcdefghij" * 5
+    assert source_name(letters[:40]) == letters[:40]
+    assert source_name(letters[:41]) == f"{letters[:20]}\N{HORIZONTAL ELLIPSIS}{letters[22:41]}"
 
 
 # --------------------------------------------------------------------------- shares

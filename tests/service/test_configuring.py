@@ -160,6 +160,9 @@ def test_the_log_says_who_asked():
     engine.execute(Delete("animals", by="boss (3c4d)"))
     said = [body_of(event).by for event in engine.store.events("animals")]
     assert said == [None, "ops (1a2b)", "ops (1a2b)", "boss (3c4d)"]
+    engine.execute(Configure("beasts", RankerRequest(items=ANIMALS, seed=1), by="ops (1a2b)"))
+    (made,) = engine.store.events("beasts")
+    assert body_of(made).by == "ops (1a2b)"
 
 
 # --------------------------------------------------------------------------- reset

@@ -10,6 +10,7 @@ from keyhole.service.dashboard.log import event_row, log_page
 from keyhole.service.events import body_of
 from keyhole.service.store.export import event_records, impressions
 from keyhole.service.summary import event_page
+from tests.service.desks import engine_of, rank
 from tests.service.games import GAMES, log_of
 from tests.service.played import NAME, numbers_in
 from tests.service.references import page_of
@@ -84,6 +85,25 @@ def test_every_sentence_with_a_number_of_the_page_of_an_event(log):
         assert ("had a marginal propensity of" in why) == (chance is not None)
         if chance is not None:
             assert f"a marginal propensity of {chance:.3g}." in why
+
+
+@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("n_events", [49, 50, 51, 52, 101])
+def test_a_page_of_the_log_says_where_older_events_are(n_events, after):
+    """Pages have fifty events, the newest first, and those up to ``after`` are left out."""
+    engine = engine_of()
+    for _ in range(after + n_events - 1):  # it is made first
+        rank(engine)
+    before, found = None, []
+    while True:
+        page, older = log_page(engine.store, "animals", None, before, after)
+        found.append([event.seq for event in page])
+        if older is None:
+            break
+        assert older == page[-1].seq
+        before = older
+    wanted = list(range(after + n_events, after, -1))
+    assert found == [wanted[first : first + 50] for first in range(0, n_events, 50)]
 
 
 def test_every_row_of_the_log(log):

@@ -160,6 +160,11 @@ def test_the_log_comes_in_pages_as_lines_and_as_a_table():
         rows = polars.read_parquet(io.BytesIO(table.content))
         assert rows["reward"].to_list() == [1.0, 1.0, 1.0]
         problem(asked.ask("GET", path, headers={"accept": "image/png"}), 406, "not-acceptable")
+        asked.ask("POST", "/v1/rankers/animals/rank-batch", json={"requests": [{}] * 120})
+        first = asked.ask("GET", path).json()  # a page where nobody says how long
+        assert (len(first["events"]), first["next_after"]) == (100, 100)
+        whole = asked.ask("GET", path, params={"format": "ndjson"}).text.splitlines()
+        assert [json.loads(line)["seq"] for line in whole] == list(range(1, 128))
 
 
 def test_a_page_of_large_events_ends_before_its_limit(service, monkeypatch):

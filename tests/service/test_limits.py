@@ -1,11 +1,13 @@
 """Limits of settings and of forms: what is just within is taken, what is just beyond refused."""
 
 import re
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from keyhole.base.errors import InvalidInput
-from keyhole.service.settings import load_settings
+from keyhole.service.settings import Settings, load_settings
 from tests.service.asking import Asked
 
 pytestmark = pytest.mark.interpreted
@@ -59,3 +61,16 @@ def test_a_form_of_an_evaluation_has_so_many_fields(n_fields, sentence):
         form |= {f"more{n}": "1" for n in range(n_fields - len(form))}
         answer = service.ask("POST", "/rankers/animals/evaluate", data=form, headers=cookie)
         assert (answer.status_code, sentence in answer.text) == (422, True)
+
+
+def test_defaults_are_those_of_the_page():
+    text = (Path(__file__).parents[2] / "docs/operating.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)`[^|]*\| (?:`([^`]+)`|(\S+)( MiB)?) \|", text, re.MULTILINE)
+    told = {name: word or number for name, word, number, _ in rows}
+    factor = {name: 2**20 if unit else 1 for name, _, _, unit in rows}
+    found = msgspec.to_builtins(Settings())
+    assert found.keys() <= told.keys()
+    for name, default in found.items():
+        shown = str(default).lower() if isinstance(default, bool) else default
+        given = told[name] if isinstance(shown, str) else factor[name] * float(told[name])
+        assert given == shown, name
