@@ -111,7 +111,15 @@ def test_an_insecure_service_lets_everybody_in():
 
 
 @pytest.mark.parametrize(
-    "field", [{"Forwarded": "for=10.0.0.9"}, {"X-Forwarded-For": "10.0.0.9"}, {"X-Real-IP": ""}]
+    "field",
+    [
+        {"Forwarded": "for=10.0.0.9"},
+        {"X-Forwarded-For": "10.0.0.9"},
+        {"X-Real-IP": ""},
+        {"Via": "1.1 proxy"},
+        {"X-Forwarded-Host": "shop.example"},
+        {"X-Forwarded-Proto": "https"},
+    ],
 )
 def test_whoever_comes_through_a_proxy_on_this_machine_is_a_stranger(field):
     with Asked() as asked:

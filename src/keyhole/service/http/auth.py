@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _BEARER = b"bearer "
 _PORT = re.compile(r":\d*\Z")
-_FORWARDED = frozenset({b"forwarded", b"x-forwarded-for", b"x-real-ip"})
+_FORWARDED = frozenset(
+    {
+        b"forwarded",
+        b"via",
+        b"x-forwarded-for",
+        b"x-forwarded-host",
+        b"x-forwarded-proto",
+        b"x-real-ip",
+    }
+)
+"""Headers that proxies add to forwarded requests."""
 WHO = "A valid access key must be sent as `Authorization: Bearer kh_…`, got none."
 
 

@@ -62,7 +62,7 @@ def _rows(
             if n_bytes >= _PAGE_BYTES:
                 return found, True
     finally:
-        cursor.close()
+        cursor.close(True)
     return found, False
 
 
