@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -152,7 +152,7 @@ class Experiment(PlainData, Described):
         return self.build_on(*make_world(self.world, self.items, self.world_options))
 
     def build_on(
-        self, world: World, notes: list[str] | tuple[str, ...] = (), lists: Lists | None = None
+        self, world: World, notes: Sequence[str] = (), lists: Lists | None = None
     ) -> "BuiltExperiment":
         """Return the same where its world, and what is noted of it, are there."""
         if self.top is not None and not world.n_features:
@@ -166,7 +166,9 @@ class Experiment(PlainData, Described):
         reveal = _revealed(self.reveal, self.top, ranker)
         if self.noise:
             reveal = Noisy(reveal, noise=self.noise, max_grade=top_grade(world))
-        return BuiltExperiment(self, ranker, world, reveal, measure, (*notes, *ranker_notes), lists)
+        return BuiltExperiment(
+            self, ranker, world, reveal, measure, tuple(notes), tuple(ranker_notes), lists
+        )
 
     def play(self, progress: Callable[[int], None] | None = None) -> Trace:
         """Play it and return its curves; see :func:`keyhole.play`."""
@@ -193,9 +195,15 @@ class BuiltExperiment:
     world: World
     reveal: Reveal
     measure: Measure
-    notes: tuple[str, ...]
+    world_notes: tuple[str, ...]
+    ranker_notes: tuple[str, ...]
     lists: Lists | None = None
     """The query-document lists that were read from files, if it learns on such."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that a reader of its results should know."""
+        return self.world_notes + self.ranker_notes
 
     @property
     def key(self) -> dict[str, Any]:
@@ -206,7 +214,7 @@ class BuiltExperiment:
     def beside(self, ranker: str, options: Mapping[str, Any], **sees: Any) -> "BuiltExperiment":
         """Return the same for another ranker, which meets the same users."""
         other = replace(self.experiment, ranker=ranker, ranker_options=dict(options), **sees)
-        return other.build_on(self.world, (), self.lists)
+        return other.build_on(self.world, self.world_notes, self.lists)
 
     def play(self, progress: Callable[[int], None] | None = None) -> Trace:
         """Play it and return its curves."""
