@@ -95,6 +95,11 @@ class Experiment(PlainData, Described):
         several = isinstance(self.world, list | tuple)
         world = [str(path) for path in self.world] if several else str(self.world)
         object.__setattr__(self, "world", world)
+        for name in ("ranker_options", "world_options", "measure_options"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise InvalidInput(
+                    f"`{name}` must be settings by their names, got {shown(getattr(self, name))}."
+                )
         queries = has_queries(world)
         if not self.ranker:
             object.__setattr__(self, "ranker", "recall" if queries else "keystone")
@@ -319,7 +324,7 @@ def sees_top(ranker: str, top: int) -> dict[str, Any]:
 def _revealed(given: str | None, top: int | None, ranker: Ranker) -> Reveal:
     if given is None:
         return least_reveal(ranker.depth, ranker.n_items) if top is None else Top(top)
-    name, _, text = given.partition(":")
+    name, _, text = str(given).partition(":")
     if name not in REVEALS and text:  # file.py:Class or module:Class
         name, text = given, ""
     cls: Any = REVEALS.find(name)
