@@ -178,7 +178,7 @@ def test_the_score_after_labels_are_permuted_is_that_of_the_rounds_after(files):
     printed = " ".join(run(*given[:-1], "--rounds", 40, "--permute-at", 0.4).stdout.split())
     assert f"contextual-rtopk, after labels were permuted: {after:.4f}." in printed
     mean, error = record["average_score"], record["average_score_error"]
-    assert f"{mean:.4f}\u00a0±\u00a0{error:.4f}" in printed
+    assert f"{mean:.4f} ± {error:.4f}" in printed
     assert f"{record['average_greedy_score']:.4f}" in printed
     assert (
         f"{record['queries']} queries, {record['documents']} documents, 3 features; 0 queries "

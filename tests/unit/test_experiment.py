@@ -89,6 +89,9 @@ def test_lists_of_files_are_read_once_and_told_apart(tmp_path):
         ({"world": "graded", "items": 4}, "`items` is for fixed lists alone"),
         ({"rounds": 0}, "rounds must be an integer"),
         ({"noise": 2}, "`noise` of Noisy"),
+        ({"world_options": "flip"}, "`world_options` must be settings by their names"),
+        ({"reveal": 3}, "reveal must be one of"),
+        ({"measure": 3}, "measure must be"),
     ],
 )
 def test_what_cannot_be_built_is_said_in_a_sentence(fields, sentence):

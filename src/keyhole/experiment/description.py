@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -94,6 +94,11 @@ class Experiment(PlainData, Described):
         several = isinstance(self.world, list | tuple)
         world = [str(path) for path in self.world] if several else str(self.world)
         object.__setattr__(self, "world", world)
+        for name in ("ranker_options", "world_options", "measure_options"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise InvalidInput(
+                    f"`{name}` must be settings by their names, got {shown(getattr(self, name))}."
+                )
         queries = has_queries(world)
         if not self.ranker:
             object.__setattr__(self, "ranker", "recall" if queries else "keystone")
@@ -151,7 +156,7 @@ class Experiment(PlainData, Described):
         return self.build_on(*make_world(self.world, self.items, self.world_options))
 
     def build_on(
-        self, world: World, notes: list[str] | tuple[str, ...] = (), lists: Lists | None = None
+        self, world: World, notes: Sequence[str] = (), lists: Lists | None = None
     ) -> "BuiltExperiment":
         """Return the same where its world, and what is noted of it, are there."""
         if self.top is not None and not world.n_features:
@@ -165,7 +170,9 @@ class Experiment(PlainData, Described):
         reveal = _revealed(self.reveal, self.top, ranker)
         if self.noise:
             reveal = Noisy(reveal, noise=self.noise, max_grade=top_grade(world))
-        return BuiltExperiment(self, ranker, world, reveal, measure, (*notes, *ranker_notes), lists)
+        return BuiltExperiment(
+            self, ranker, world, reveal, measure, tuple(notes), tuple(ranker_notes), lists
+        )
 
     def play(self, progress: Callable[[int], None] | None = None) -> Trace:
         """Play it and return its curves; see :func:`keyhole.play`."""
@@ -192,9 +199,15 @@ class BuiltExperiment:
     world: World
     reveal: Reveal
     measure: Measure
-    notes: tuple[str, ...]
+    world_notes: tuple[str, ...]
+    ranker_notes: tuple[str, ...]
     lists: Lists | None = None
     """The query-document lists that were read from files, if it learns on such."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that a reader of its results should know."""
+        return self.world_notes + self.ranker_notes
 
     @property
     def key(self) -> dict[str, Any]:
@@ -205,7 +218,7 @@ class BuiltExperiment:
     def beside(self, ranker: str, options: Mapping[str, Any], **sees: Any) -> "BuiltExperiment":
         """Return the same for another ranker, which meets the same users."""
         other = replace(self.experiment, ranker=ranker, ranker_options=dict(options), **sees)
-        return other.build_on(self.world, (), self.lists)
+        return other.build_on(self.world, self.world_notes, self.lists)
 
     def play(self, progress: Callable[[int], None] | None = None) -> Trace:
         """Play it and return its curves."""
@@ -310,7 +323,7 @@ def sees_top(ranker: str, top: int) -> dict[str, Any]:
 def _revealed(given: str | None, top: int | None, ranker: Ranker) -> Reveal:
     if given is None:
         return least_reveal(ranker.depth, ranker.n_items) if top is None else Top(top)
-    name, _, text = given.partition(":")
+    name, _, text = str(given).partition(":")
     if name not in REVEALS and text:  # file.py:Class or module:Class
         name, text = given, ""
     cls: Any = REVEALS.find(name)

@@ -180,7 +180,7 @@ def compare(
         Their names; by default all of ``keyhole list`` that fit.
     experiment
         What they play: an :class:`~keyhole.Experiment`, or a mapping of its fields, or JSON of
-        them. Whatever ranker it names, ``rankers`` play in its place.
+        them. The ranker that it names takes part if it is among ``rankers``.
     against
         Rankers that are shown all that they need, and so are not judged.
     options
@@ -223,6 +223,7 @@ def contest(
     """
     if experiment.top is None and experiment.reveal is None:
         experiment = replace(experiment, top=1)
+    options = {experiment.ranker: experiment.ranker_options, **options}
     base = ContextualRanker if experiment.has_queries else FixedListRanker
     chance = "random-lists" if experiment.has_queries else "random"
     usual: dict[str, Any] = {"ranker": chance, "ranker_options": {}, "top": None}
@@ -332,7 +333,7 @@ def _record(comparison: Comparison) -> Any:
                 "by_run": (result.regrets if comparison.knows_regret else curve.values[:, -1]),
                 "curve": [[int(t), float(y)] for t, y in zip(curve.x, means, strict=True)],
                 "curve_error": [float(e) for e in errors],
-                "notes": list(result.contender.built.notes),
+                "notes": list(result.contender.built.ranker_notes),
                 "settings": result.contender.built.ranker.described(),
                 "seconds": result.trace.seconds,
             }
@@ -350,7 +351,7 @@ def _record(comparison: Comparison) -> Any:
             "is_loss": contest.built.measure.is_loss,
             "rankers": rows,
             "left_out": contest.left_out,
-            "notes": list(contest.built.notes),
+            "notes": list(contest.built.world_notes),
             "spec": {
                 k: v
                 for k, v in contest.built.experiment.as_dict().items()
