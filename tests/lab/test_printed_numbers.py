@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from keyhole.cli import simulate
 from keyhole.cli.app import app
-from keyhole.cli.simulated_users import Crowd, Seen, judge
+from keyhole.cli.simulated_users import Crowd, Results, judge
 from keyhole.measures import measure as named_measure
 from keyhole.offline.bounds import BOUNDS
 from keyhole.worlds import Flips
@@ -199,7 +199,7 @@ def test_simulate_users(measure, capsys):
     crowd, judged = Crowd(Flips(4), 3), named_measure(measure)
     relevance = {place: crowd.relevance(place) for place in range(30)}
     shown = np.array([2, 0, 1, 3])
-    seen = Seen(
+    seen = Results(
         {place: float(judged(each, shown)) for place, each in relevance.items()}, relevance, 12.0,
         4, {"pending": 20, "now": 6}, 2.0,
     )  # fmt: skip
@@ -219,8 +219,8 @@ def test_simulate_users(measure, capsys):
     informed = record["full_information"]
     assert cells_of(text) == [
         ["crowd, served", f"{abs(score - best):.4f}", f"{score:.4f}"],
-        ["ftpl with the noise of its theorem, full information", f"{informed['average_regret']:.4f}",
-         f"{informed['average_score']:.4f}"],
+        ["ftpl with the noise of its theorem, full information",
+         f"{informed['average_regret']:.4f}", f"{informed['average_score']:.4f}"],
         ["best fixed list", "0.0000", f"{best:.4f}"],
     ]  # fmt: skip
     assert "Feedback: 4 lost, 20 pending, 6 now. 15 rounds per second." in text
