@@ -26,6 +26,9 @@ ODD = [
 ]  # fmt: skip
 
 
+TWO_STOPS = re.compile(r"[?!,;:][.,;]|\.[,;]|\.\.$")
+
+
 def invoke(*arguments, **how):
     return CliRunner().invoke(app, [str(argument) for argument in arguments], **how)
 
@@ -99,6 +102,7 @@ def test_odd_values_of_every_option_end_in_a_sentence(files, command, option):
         if ended.exit_code == 2:
             assert ended.stderr.count("\n") == 1, f"{odd[:50]}: {ended.stderr}"
             assert len(ended.stderr) < 2500
+            assert not TWO_STOPS.search(ended.stderr.strip()), ended.stderr
 
 
 @pytest.mark.parametrize(
