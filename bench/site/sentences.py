@@ -28,7 +28,11 @@ FEWEST_WORDS = 4
 """Shorter texts are labels: they have no place of their own to be read in."""
 _END = re.compile(r"(?<=[.!?])[\"')*`]*\s+(?=[\"'(*`\[]*[A-Z\d`*])")
 _NO_END = re.compile(r"\b(?:e\.g|i\.e|vs|Fig|Thm|cf|al)\.$")
-_BLOCKS = (r"(?ms)^(```|~~~).*?^\1$", r"(?ms)<!--.*?-->", r"(?m)^(\||#| {4,}|:|\[.*\]: |\().*$")
+_BLOCKS = (
+    r"(?ms)^(```|~~~).*?^\1$",
+    r"(?ms)<!--.*?-->",
+    r"(?m)^(\||#| {4,}|:|\[.*\]: |\([\w-]+\)=).*$",
+)
 _TEMPLATE = (r"(?s){#.*?#}", r"</?(?:code|strong|em|a|span)\b[^>]*>")
 
 

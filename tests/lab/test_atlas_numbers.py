@@ -166,7 +166,7 @@ def test_columns_that_no_figure_holds_are_refused_and_fewer_are_not():
 @pytest.mark.parametrize(
     ("wrong", "sentence", "mended"),
     [
-        ("3-2", "ranges that rise, got '3-2'", "2-2"),
+        ("3-2", "ascending ranges, got '3-2'", "2-2"),
         ("two", "numbers or ranges such as 2-5", "2"),
         ("0", "must be", "1"),
     ],

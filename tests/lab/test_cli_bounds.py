@@ -24,7 +24,7 @@ def test_all_bounds_are_printed_and_the_smallest_named():
     for word in ("Theorem 35", "Theorem 36", "Theorem 38", "says nothing", "a convex loss"):
         assert word in result.stdout
     assert "Smallest: descent, averaged, tight, 0.02." in result.stdout
-    assert "Left out: least mean loss, smooth loss, which needs the loss of the best" in (
+    assert "Not applicable: least mean loss, smooth loss, which needs the loss of the best" in (
         result.stdout.replace("\n", " ")
     )
 

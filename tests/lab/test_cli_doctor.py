@@ -120,7 +120,7 @@ def test_extras_that_are_missing_and_how_to_have_them(monkeypatch):
     assert report["extras"]["cli"]["missing"] == []
     assert report["extras"]["figures"]["missing"] == ["notthere"]
     shown = run("doctor").stdout
-    assert "extra figures lacks notthere: pip install -e '.[figures]' in a checkout" in shown
+    assert "extra figures lacks notthere: install with pip install -e '.[figures]' in a checkout" in shown
     assert "extra cli installed: rich" in shown
 
     def absent(_):
@@ -148,10 +148,10 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch, tmp_path):
         assert ("cannot be used" in shown) == (kept is None)
     elsewhere = tmp_path / "else" / "where"
     monkeypatch.setattr(doctor, "kept_in", lambda: elsewhere / "kernels_0")
-    assert f"{elsewhere}, can be written; NUMBA_CACHE_DIR={tmp_path}" not in run("doctor").stdout
+    assert f"{elsewhere}, writable; NUMBA_CACHE_DIR={tmp_path}" not in run("doctor").stdout
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
     shown = run("doctor").stdout
-    assert f"{elsewhere}, can be written; NUMBA_CACHE_DIR={tmp_path / 'file'} cannot be" in shown
+    assert f"{elsewhere}, writable; NUMBA_CACHE_DIR={tmp_path / 'file'} cannot be" in shown
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "kernels_0"]
 
 
@@ -163,12 +163,12 @@ def test_where_compiled_code_is_kept_is_asked_of_the_compiler():
 def test_data_that_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setattr(doctor, "play_known_game", lambda: doctor.KNOWN_REGRET)
     monkeypatch.setenv("KEYHOLE_DATA", str(tmp_path / "absent"))
-    assert "absent, which is not there" in run("doctor").stdout
+    assert "absent, which does not exist" in run("doctor").stdout
     monkeypatch.delenv("KEYHOLE_DATA")
     with monkeypatch.context() as elsewhere:
         elsewhere.chdir(tmp_path)
         said = run("doctor").stdout
-    assert "data none: KEYHOLE_DATA names the folder of data sets\n" in said
+    assert "data none: set KEYHOLE_DATA to the folder of data sets\n" in said
     (tmp_path / "jester").mkdir()
     monkeypatch.setenv("KEYHOLE_DATA", str(tmp_path))
     assert json.loads(run("doctor", "--json").stdout)["data"]["sets"] == ["jester"]

@@ -232,7 +232,7 @@ def test_simulate_users(measure, capsys):
 def test_classify(game, forced):
     record, text = both(f"classify {game}")
     assert f"class {record['class']}: " in words(text)
-    assert f"rate {record['rate']}: how the regret of the best algorithm grows" in words(text)
+    assert f"rate {record['rate']}: the growth of the best algorithm's regret" in words(text)
     assert words(record["reason"]) in words(text)
     assert words("advice " + " ".join(record["advice"]).replace("`", "")) in words(text)
     run(*shlex.split(f"classify {game}"), "--certificate", "proof.json")

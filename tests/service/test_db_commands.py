@@ -95,7 +95,7 @@ def test_backups_are_taken_beside_the_one_that_writes_and_restored(log, tmp_path
     with open_store(log) as store:
         more(store, 5, ranker="extra")
         before = contents(log)
-        assert "as it was just now" in run("backup", log, copy).stdout
+        assert "has been backed up to" in run("backup", log, copy).stdout
         more(store, 5, ranker="extra")
     assert contents(copy) == before
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
