@@ -16,7 +16,8 @@ from keyhole.lab.kinds.ad_data import (
     load_classes,
     positive_share,
 )
-from keyhole.policies import Greedy, fit_classifiers
+from keyhole.policies.base import Greedy
+from keyhole.policies.training import fit_classifiers
 
 QUICK = AdSettings(n_steps=20_000, n_trees=20, l2_grid=(0.01, 1.0))
 
