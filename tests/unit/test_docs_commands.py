@@ -141,7 +141,7 @@ def files(tmp_path_factory):
         fill(folder / name)
     for name in ("loss.csv", "feedback.csv"):
         (folder / name).write_text(games_of(len(name)) + "\n")
-    for name in ("greedy.py", "firstgood.py", "weekend.py"):
+    for name in ("greedy.py", "firstgood.py", "weekend.py", "absolute.py"):
         (folder / name).write_text(saved_as(name))
     page = (ROOT / "docs" / "command-line.md").read_text()
     settings = re.search(r"^    # game\.toml\n((?:    .*\n|\n)+?)\n    keyhole", page, re.M)
