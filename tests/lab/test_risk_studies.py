@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,13 @@ from keyhole.lab.kinds.risks import (
 
 pytestmark = pytest.mark.interpreted
 
-FEW = {"vary": "items", "points": (2, 3), "queries": 4, "features": 2, "test_queries": 6}
+FEW: dict[str, Any] = {
+    "vary": "items",
+    "points": (2, 3),
+    "queries": 4,
+    "features": 2,
+    "test_queries": 6,
+}
 
 
 def entropy_of(grades):
@@ -55,7 +62,7 @@ def test_true_weights_have_the_strength_and_are_of_the_informative_features():
 
 def test_every_run_at_every_point_is_told_once_and_is_an_excess():
     built = build_risk(RiskSpec(**FEW, surrogate="listnet", runs=2))
-    told = []
+    told: list[int] = []
     curve = play_risk("a", built, told.append)
     assert told == [1] * 4
     assert sum(told) == built.spec.work
