@@ -637,3 +637,18 @@ def test_a_list_says_what_becomes_of_it_and_then_what_did():
     assert told(lost.event_id)[:2] == ("expired", None)
     assert answer(engine, lost.event_id, [1.0]).learned == "late"
     assert told(lost.event_id)[:2] == ("late", "late")
+
+
+@pytest.mark.parametrize(("room", "n_given_up"), [(99, 1), (100, 2), (250, 3)])
+def test_a_hundredth_of_the_room_is_made_at_a_time(room, n_given_up):
+    """As one more is shown than may wait, the oldest go, and with it as many more."""
+    engine = Engine(MemoryStore(), most_waiting=room)
+    configure(engine)
+    seqs = []
+    for _ in range(room + 1):
+        rank(engine)
+        live = engine.ranker("animals")
+        seqs.append(max(live.waiting))
+    (given_up,) = (body_of(e) for e in engine.store.events("animals") if e.kind == "expire")
+    assert list(given_up.seqs) == seqs[:n_given_up]
+    assert len(live.waiting) == room + 1 - n_given_up
