@@ -19,9 +19,6 @@ from keyhole.lab.kinds.risks import (
 
 pytestmark = pytest.mark.interpreted
 
-<<<<<<< HEAD
-FEW: dict[str, Any] = {"vary": "items", "points": (2, 3), "queries": 4, "features": 2, "test_queries": 6}
-=======
 FEW: dict[str, Any] = {
     "vary": "items",
     "points": (2, 3),
@@ -29,7 +26,6 @@ FEW: dict[str, Any] = {
     "features": 2,
     "test_queries": 6,
 }
->>>>>>> h-mutants
 
 
 def entropy_of(grades):
