@@ -19,6 +19,8 @@ from keyhole.service.store import open_store
 N_CALLERS = 8
 LONGEST_LIFE = 0.3
 _READY_WITHIN = 120.0
+_FIRST_WITHIN = 5.0
+"""Seconds until the first answer, which a busy machine takes its time for."""
 _RANKER = "animals"
 
 
@@ -39,6 +41,9 @@ def one_http_life(path: Path, acknowledged: list[str], seconds: float, items: li
         callers = [threading.Thread(target=_call, args=(port, each)) for each in told]
         for caller in callers:
             caller.start()
+        ends_at = time.monotonic() + _FIRST_WITHIN
+        while not any(told) and time.monotonic() < ends_at:
+            time.sleep(0.002)
         time.sleep(seconds)
     finally:
         process.send_signal(signal.SIGKILL)
