@@ -4,7 +4,7 @@ from keyhole.lab.study import find_study, list_studies
 
 
 def rounds_of(study):
-    return {getattr(curve.spec, "rounds", None) for curve in study.curves}
+    return {getattr(curve.spec, "game", curve.spec).rounds for curve in study.curves}
 
 
 def test_studies_are_found_at_their_full_horizon():

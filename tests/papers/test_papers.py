@@ -43,7 +43,7 @@ def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path):
     def interrupted(label, game, report):
         if len(played) == 2:
             raise KeyboardInterrupt
-        played.append(game.spec.top)
+        played.append(game.experiment.top)
         return real.play(label, game, report)
 
     study = replace(study, kind=replace(real, play=interrupted))
@@ -53,7 +53,7 @@ def test_an_interrupted_reproduction_goes_on_where_it_was(tmp_path):
     resumed = []
 
     def noted(label, game, report):
-        resumed.append(game.spec.top)
+        resumed.append(game.experiment.top)
         return real.play(label, game, report)
 
     study = replace(study, kind=replace(real, play=noted))
