@@ -120,7 +120,10 @@ def test_extras_that_are_missing_and_how_to_have_them(monkeypatch):
     assert report["extras"]["cli"]["missing"] == []
     assert report["extras"]["figures"]["missing"] == ["notthere"]
     shown = run("doctor").stdout
-    assert "extra figures lacks notthere: install with pip install -e '.[figures]' in a checkout" in shown
+    assert (
+        "extra figures lacks notthere: install with pip install -e '.[figures]' in a checkout"
+        in shown
+    )
     assert "extra cli installed: rich" in shown
 
     def absent(_):
