@@ -4,7 +4,7 @@
     python -m bench.site.sentences --only dashboard --count 1000
 
 A sentence comes from the help of a command, a page of ``docs/``, the README, the description of the
-HTTP interface or a template of the dashboard. Code, tables and headings of pages are left out.
+HTTP interface or a template of the dashboard. Code, tables and headings are left out.
 """
 
 import argparse
@@ -55,7 +55,8 @@ def of_help() -> Iterator[tuple[str, str]]:
         name, command = waiting.pop()
         told = [command.help, *(getattr(option, "help", None) for option in command.params)]
         for text in told:
-            for paragraph in (text or "").split("\n\n"):
+            prose = re.sub(r"(?m)^ *keyhole .*$", "", text or "")
+            for paragraph in prose.split("\n\n"):
                 yield from ((f"{name} --help", each) for each in split(paragraph))
         below = getattr(command, "commands", None) or {}
         waiting += [(f"{name} {each}", below[each]) for each in below]

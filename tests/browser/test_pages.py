@@ -157,7 +157,7 @@ def test_a_policy_is_judged_on_the_log(client, showroom):
     assert wrong.status_code == 422
     assert "must name each of the 7 items" in wrong.text
     assert "nothing</textarea>" in wrong.text
-    assert "field confidence must be" in client.post(url, data={"confidence": "2"}).text
+    assert "field confidence is invalid" in client.post(url, data={"confidence": "2"}).text
 
 
 def test_forms_are_read_with_care():

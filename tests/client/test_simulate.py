@@ -189,9 +189,12 @@ def test_a_ranker_that_is_not_for_simulation_is_told_no_truth(service_url):
     ("options", "sentence"),
     [
         (["--items", 7], "number of items of the crowd"),
-        (["--items", "a,b,c,d,e,f"], "must rank the items of the crowd, got one that ranks others"),
-        (["--items", 6, "--top", 2], "The k of the ranker"),
-        (["--items", 6, "--measure", "SumLoss"], "The measure of the ranker"),
+        (
+            ["--items", "a,b,c,d,e,f"],
+            "must rank the items of the simulated users, got one that ranks others",
+        ),
+        (["--items", 6, "--top", 2], "The k of the existing ranker"),
+        (["--items", 6, "--measure", "SumLoss"], "The measure of the existing ranker"),
         (["--lose", 2], "--lose must be a number"),
         (["--delay", -1], "--delay must be a number"),
         (["--drift", 2], "--drift must be a number"),
