@@ -10,13 +10,10 @@ from typer.testing import CliRunner
 
 import keyhole
 from keyhole.base.errors import CannotWrite
-from keyhole.cli import (
-    classify as classify_module,
-    evaluate as evaluate_module,
-    play as play_module,
-)
+from keyhole.cli import classify as classify_module, evaluate as evaluate_module
 from keyhole.cli.app import app
 from keyhole.cli.exit_codes import MEANINGS, ExitCode
+from keyhole.experiment.description import Experiment
 from keyhole.monitoring.classification import classify
 
 pytestmark = pytest.mark.interpreted
@@ -125,14 +122,14 @@ def test_odd_values_of_every_option_end_in_a_sentence(files, command, option):
         ),
         ("play --set ranker.k=1 --set ranker.k=2", "--set must give ranker.k once, got it twice."),
         ("play --measure NDCG --set measure.empty=Infinity", "`empty` of NDCG must be a number"),
-        ("play --seed -1", "`seed` must be an integer between 0 and 9223372036854775807, got -1."),
+        ("play --seed -1", "--seed must be an integer between 0 and 9223372036854775807, got -1."),
         ("play --runs 10000000000 --ranker random", "KEYHOLE_MEMORY_LIMIT raises it."),
         ("play --items 10000000000", "`n_items` of Flips of 10000000000 would take"),
         ("bound --grade 0", "--max-grade must be a number of at least 1e-09 and at most 199"),
         ("evaluate log.csv --policy uniform --seed -1", "`seed` must be an integer between 0"),
         ("evaluate log.csv --policy best-fixed --seed -1", "`seed` must be an integer between 0"),
         ("evaluate log.csv --policy uniform --actions 3000000000", "KEYHOLE_MEMORY_LIMIT"),
-        ("learn lists.txt --seed -1", "`seed` must be an integer between 0"),
+        ("learn lists.txt --seed -1", "--seed must be an integer between 0"),
         ("check --measure NDCG --items 10000000", "--items must be an integer between 1 and 10000"),
         ("play --nonsense 1", "No such option: --nonsense"),
         ("play --rounds many", "Invalid value for '--rounds'"),
@@ -245,7 +242,7 @@ def test_outputs_are_checked_before_work_begins(files, monkeypatch):
     def begin(*_, **__):
         raise AssertionError("work has begun")
 
-    monkeypatch.setattr(play_module, "build", begin)
+    monkeypatch.setattr(Experiment, "build", begin)
     monkeypatch.setattr(evaluate_module, "read_bandit", begin)
     monkeypatch.setattr(classify_module, "classify", begin)
     error_of("play", "--out", "log.csv")
@@ -281,7 +278,7 @@ def test_what_is_no_fault_of_the_user_has_codes_of_its_own(monkeypatch, error, c
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(play_module, "build", fail)
+    monkeypatch.setattr(Experiment, "build", fail)
     assert sentence in error_of("play", code=code)
     monkeypatch.setenv("KEYHOLE_TRACEBACK", "1")
     assert "Traceback" in invoke("play").stderr
@@ -291,7 +288,7 @@ def test_an_interrupt_has_a_code_of_its_own(monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(play_module, "build", fail)
+    monkeypatch.setattr(Experiment, "build", fail)
     ended = invoke("play")
     assert (ended.exit_code, ended.stderr) == (130, "Interrupted; nothing was written.\n")
 
