@@ -174,6 +174,12 @@ def test_a_deferred_list_waits_from_its_activation_on():
     assert live.learner.state.n.sum() == 0.0  # what was not shown is not missing either
     with pytest.raises(Conflict, match="no longer be activated"):
         engine.execute(Activate("animals", other.event_id))
+    assert answer(engine, other.event_id, [1.0]).learned == "late"  # says nothing of when
+    with pytest.raises(Conflict, match="no longer be activated"):
+        engine.execute(Activate("animals", other.event_id))
+    third = rank(engine, deferred=True)
+    assert answer(engine, third.event_id, [1.0]).learned == "learned"  # so it was shown
+    engine.execute(Activate("animals", third.event_id))
     with pytest.raises(NotFound):
         engine.execute(Activate("animals", "guess"))
 
