@@ -615,3 +615,18 @@ def test_a_hundredth_of_the_room_is_made_at_a_time(room, n_given_up):
     (given_up,) = (body_of(e) for e in engine.store.events("animals") if e.kind == "expire")
     assert list(given_up.seqs) == seqs[:n_given_up]
     assert len(live.waiting) == room + 1 - n_given_up
+
+
+def test_late_feedback_that_is_not_settled_makes_no_room():
+    engine = Engine(MemoryStore(), most_waiting=2)
+    configure(engine)
+    first = rank(engine)
+    for _ in range(2):
+        rank(engine)
+    late = GiveFeedback("animals", first.event_id, FeedbackRequest(relevance=[1.0]))
+    decided = engine.decide(late, 1)
+    assert decided is not None
+    assert [body_of(event).learned for event, _ in decided.made] == ["late"]
+    shown = engine.decide(Rank("animals", RankRequest()), 2)
+    assert shown is not None
+    assert [event.kind for event, _ in shown.made] == ["expire", "rank"]
