@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import UnknownName
+from keyhole.data.bandit.campaign import HOTEL_RATES, Campaign
 from keyhole.data.bandit.convert import bandit_feedback
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
 from keyhole.lab.inputs import DataMissing, data_folder
@@ -107,3 +108,21 @@ def test_accuracies_are_counted_on_the_rows_that_were_held_out(seed):
         assert found[f"accuracy_at_{l2:g}"] == pytest.approx(right / len(test))
     assert found["accuracy"] == found[f"accuracy_at_{found['l2']:g}"]
     assert len(test) == 27
+
+
+def test_a_campaign_is_shown_to_a_share_of_its_visitors(monkeypatch):
+    logs = []
+    log = Campaign.log
+
+    def noted(world, n_visitors, **given):
+        logs.append((n_visitors, given["seed"]))
+        return log(world, n_visitors, **given)
+
+    monkeypatch.setattr(Campaign, "log", noted)
+    found = campaign_policies("hotel", QUICK, contenders=(), n_test=70, share=0.003, seed=4)
+    assert logs == [(475, 9), (70, 10)]  # of 158,463
+    world = Campaign(HOTEL_RATES, seed=4)
+    chances = world.click_chances(log(world, 70, seed=10).contexts)
+    assert found["uniform"]["true"] == pytest.approx(chances.mean())
+    explored = [0.8 * max(row) + 0.2 * (sum(row) - max(row)) / 4 for row in chances.tolist()]
+    assert found["oracle"]["true"] == pytest.approx(np.mean(explored))
