@@ -18,6 +18,7 @@ from keyhole.lab.kinds.ad_data import (
     positive_share,
 )
 from keyhole.policies import Greedy, fit_classifiers
+from keyhole.policies.training import descend_ads
 
 QUICK = AdSettings(n_steps=20_000, n_trees=20, l2_grid=(0.01, 1.0))
 
@@ -108,6 +109,27 @@ def test_accuracies_are_counted_on_the_rows_that_were_held_out(seed):
         assert found[f"accuracy_at_{l2:g}"] == pytest.approx(right / len(test))
     assert found["accuracy"] == found[f"accuracy_at_{found['l2']:g}"]
     assert len(test) == 27
+
+
+@pytest.mark.interpreted
+def test_each_ranker_is_judged_by_the_scores_of_its_own():
+    numbers = np.random.default_rng(9)
+    labels = np.minimum(numbers.integers(6, size=200), 2)  # one of them is rare
+    features = numbers.normal(size=(200, 2)) + 0.8 * labels[:, np.newaxis]
+    settings = AdSettings(l2_grid=(0.1,), n_steps=400)
+    data = ClassData("few", features, labels)
+    found = class_policies(data, settings, contenders=("rankers",))
+    train, test = drawn_parts(200, 0, 10)
+    log = bandit_feedback(features[train], labels[train], n_actions=3)
+    fitted = descend_ads(
+        log.contexts, log.actions, log.rewards, n_actions=3, l2=0.1, n_steps=400, no_click="never"
+    )
+    shares = []
+    for name, way in (("ranker", "calibrated"), ("ranker-f1", "f1")):
+        best = Greedy(fitted.aligned(way)).best(features[test])
+        shares.append(float(np.mean(best == labels[test])))
+        assert found[name]["accuracy"] == pytest.approx(shares[-1])
+    assert shares[0] != shares[1]
 
 
 def test_a_campaign_is_shown_to_a_share_of_its_visitors(monkeypatch):
