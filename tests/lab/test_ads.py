@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keyhole.base.errors import UnknownName
+from keyhole.data.bandit.campaign import HOTEL_RATES, Campaign
 from keyhole.data.bandit.convert import bandit_feedback
 from keyhole.experiment.inputs import DataMissing, data_folder
 from keyhole.kernels.draw import WORLD_STREAM, Draw, stream_of, uniforms
@@ -17,7 +18,7 @@ from keyhole.lab.kinds.ad_data import (
     positive_share,
 )
 from keyhole.policies.base import Greedy
-from keyhole.policies.training import fit_classifiers
+from keyhole.policies.training import descend_ads, fit_classifiers
 
 QUICK = AdSettings(n_steps=20_000, n_trees=20, l2_grid=(0.01, 1.0))
 
@@ -108,3 +109,42 @@ def test_accuracies_are_counted_on_the_rows_that_were_held_out(seed):
         assert found[f"accuracy_at_{l2:g}"] == pytest.approx(right / len(test))
     assert found["accuracy"] == found[f"accuracy_at_{found['l2']:g}"]
     assert len(test) == 27
+
+
+@pytest.mark.interpreted
+def test_each_ranker_is_judged_by_the_scores_of_its_own():
+    numbers = np.random.default_rng(9)
+    labels = np.minimum(numbers.integers(6, size=200), 2)  # one of them is rare
+    features = numbers.normal(size=(200, 2)) + 0.8 * labels[:, np.newaxis]
+    settings = AdSettings(l2_grid=(0.1,), n_steps=400)
+    data = ClassData("few", features, labels)
+    found = class_policies(data, settings, contenders=("rankers",))
+    train, test = drawn_parts(200, 0, 10)
+    log = bandit_feedback(features[train], labels[train], n_actions=3)
+    fitted = descend_ads(
+        log.contexts, log.actions, log.rewards, n_actions=3, l2=0.1, n_steps=400, no_click="never"
+    )
+    shares = []
+    for name, way in (("ranker", "calibrated"), ("ranker-f1", "f1")):
+        best = Greedy(fitted.aligned(way)).best(features[test])
+        shares.append(float(np.mean(best == labels[test])))
+        assert found[name]["accuracy"] == pytest.approx(shares[-1])
+    assert shares[0] != shares[1]
+
+
+def test_a_campaign_is_shown_to_a_share_of_its_visitors(monkeypatch):
+    logs = []
+    log = Campaign.log
+
+    def noted(world, n_visitors, **given):
+        logs.append((n_visitors, given["seed"]))
+        return log(world, n_visitors, **given)
+
+    monkeypatch.setattr(Campaign, "log", noted)
+    found = campaign_policies("hotel", QUICK, contenders=(), n_test=70, share=0.003, seed=4)
+    assert logs == [(475, 9), (70, 10)]  # of 158,463
+    world = Campaign(HOTEL_RATES, seed=4)
+    chances = world.click_chances(log(world, 70, seed=10).contexts)
+    assert found["uniform"]["true"] == pytest.approx(chances.mean())
+    explored = [0.8 * max(row) + 0.2 * (sum(row) - max(row)) / 4 for row in chances.tolist()]
+    assert found["oracle"]["true"] == pytest.approx(np.mean(explored))

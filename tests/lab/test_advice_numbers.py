@@ -235,6 +235,18 @@ def test_nothing_is_forced_where_the_measure_can_be_learnt_or_no_constant_is_pro
     )
 
 
+@pytest.mark.parametrize(("name", "n_items", "k"), [("NDCG", 4, 1), ("NDCG", 50, 2), ("AP", 3, 1)])
+def test_what_nobody_can_learn_has_the_ways_out_and_who_is_taken_all_the_same(name, n_items, k):
+    """The last way out that classify names is a ranker; advice names one of its own."""
+    advice = advise(name, n_items, k)
+    first, *ways, last = sentences(advice)
+    *others, named = advice.classification.advice
+    assert ways == [way.removesuffix(".") for way in others]
+    assert named.removesuffix(".") not in ways
+    assert "cannot be learnt by any ranker" in first
+    assert last.startswith(f"What can be done all the same: {advice.all_the_same}, ")
+
+
 # --------------------------------------------------------------------------- who is named
 
 

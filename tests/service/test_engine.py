@@ -218,6 +218,12 @@ def test_a_deferred_list_waits_from_its_activation_on():
     assert live.learner.state.n.sum() == 0.0  # what was not shown is not missing either
     with pytest.raises(Conflict, match="no longer be activated"):
         engine.execute(Activate("animals", other.event_id))
+    assert answer(engine, other.event_id, [1.0]).learned == "late"  # says nothing of when
+    with pytest.raises(Conflict, match="no longer be activated"):
+        engine.execute(Activate("animals", other.event_id))
+    third = rank(engine, deferred=True)
+    assert answer(engine, third.event_id, [1.0]).learned == "learned"  # so it was shown
+    engine.execute(Activate("animals", third.event_id))
     with pytest.raises(NotFound):
         engine.execute(Activate("animals", "guess"))
 
@@ -652,3 +658,18 @@ def test_a_hundredth_of_the_room_is_made_at_a_time(room, n_given_up):
     (given_up,) = (body_of(e) for e in engine.store.events("animals") if e.kind == "expire")
     assert list(given_up.seqs) == seqs[:n_given_up]
     assert len(live.waiting) == room + 1 - n_given_up
+
+
+def test_late_feedback_that_is_not_settled_makes_no_room():
+    engine = Engine(MemoryStore(), most_waiting=2)
+    configure(engine)
+    first = rank(engine)
+    for _ in range(2):
+        rank(engine)
+    late = GiveFeedback("animals", first.event_id, FeedbackRequest(relevance=[1.0]))
+    decided = engine.decide(late, 1)
+    assert decided is not None
+    assert [body_of(event).learned for event, _ in decided.made] == ["late"]
+    shown = engine.decide(Rank("animals", RankRequest()), 2)
+    assert shown is not None
+    assert [event.kind for event, _ in shown.made] == ["expire", "rank"]
