@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from keyhole.base.errors import InvalidInput
+from keyhole.service.dashboard.dates import days_of
 from keyhole.service.settings import Settings, load_settings
 from tests.service.asking import Asked
 
@@ -74,3 +75,14 @@ def test_defaults_are_those_of_the_page():
         shown = str(default).lower() if isinstance(default, bool) else default
         given = told[name] if isinstance(shown, str) else factor[name] * float(told[name])
         assert given == shown, name
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "is_all"),
+    [(None, None, True), ("2026-01-31", None, False), (None, "2026-01-31", False),
+     ("2026-01-30", "2026-01-31", False)],
+)  # fmt: skip
+def test_all_days_are_those_without_an_end(since, until, is_all):
+    days = days_of(since, until)
+    assert days.is_all == is_all
+    assert [day and day.isoformat() for day in days] == [since, until]

@@ -108,3 +108,12 @@ def test_bounds_refuse_what_they_cannot_bound():
             student_t(x, confidence)
     with pytest.raises(InvalidInput, match="`n_successes` must be an integer between 0 and"):
         clopper_pearson(4, 3)
+
+
+def test_two_rows_are_enough_for_a_variance():
+    surprise = math.log(2.0 / 0.05)
+    expected = 0.5 - math.sqrt(2.0 * 0.5 * surprise / 2.0) - 7.0 * surprise / 3.0
+    found = empirical_bernstein(np.array([0.0, 1.0]), low=0.0, high=1.0)
+    assert found == pytest.approx(expected)
+    with pytest.raises(InvalidInput, match="at least 2 rows, got 1"):
+        empirical_bernstein(np.array([1.0]), low=0.0, high=1.0)
