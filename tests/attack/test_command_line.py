@@ -271,7 +271,7 @@ def test_an_empty_folder_is_not_left_behind_by_what_fails(files):
         (OSError(28, "No space left on device", "x"), 3, "x cannot be used: No space left on"),
         (RecursionError("deep"), 4, "This is a bug in Keyhole, not in the input: Recursion"),
         (ZeroDivisionError("one\ntwo"), 4, "ZeroDivisionError: one two; KEYHOLE_TRACEBACK=1 shows"),
-        (AssertionError(), 4, "what was given: AssertionError; KEYHOLE_TRACEBACK=1 shows where."),
+        (AssertionError(), 4, "the input: AssertionError; KEYHOLE_TRACEBACK=1 shows where."),
     ],
 )
 def test_what_is_no_fault_of_the_user_has_codes_of_its_own(monkeypatch, error, code, sentence):

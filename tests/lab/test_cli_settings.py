@@ -90,10 +90,10 @@ def test_learn_and_compare_take_the_same_files(settings, tmp_path):
         ('settings = "x.toml"\n', "got 'settings'."),
         ("rounds = 1.5\n", "rounds of game.toml cannot be 1.5: "),
         ('rounds = "many"\n', "rounds of game.toml cannot be 'many': "),
-        ("rounds = true\n", "rounds of game.toml must be one text or one number, got True."),
-        ("rounds = [1, 2]\n", "rounds of game.toml must be one text or one number, got [1, 2]."),
+        ("rounds = true\n", "rounds of game.toml must be a text or a number, got True."),
+        ("rounds = [1, 2]\n", "rounds of game.toml must be a text or a number, got [1, 2]."),
         ("json = 1\n", "json of game.toml must be true or false, got 1."),
-        ("against = [true]\n", "against of game.toml must be one text or one number, got True."),
+        ("against = [true]\n", "against of game.toml must be a text or a number, got True."),
         ("[set]\nflip = 0.2\n", "must have a table for each owner, such as [set.world], got flip"),
         ("rounds = \n", "game.toml must be a TOML file of settings: Invalid value"),
         ("rounds = 1\nrounds = 2\n", "game.toml must be a TOML file of settings: Cannot overwrite"),
@@ -174,7 +174,7 @@ def test_grades_are_counted_in_every_command(tmp_path):
     path.write_text("a,b,c,d\n0,1,2,3\n3,2,1,0\n")
     for command in ("play", "compare", "advise", "classify", "simulate-users"):
         (grades,) = [each for each in COMMANDS[command].params if "--grades" in each.opts]
-        assert "0 to this less one" in " ".join(grades.help.split())
+        assert "from 0" in " ".join(grades.help.split())
     for n_grades, top in ((2, 1.0), (4, 3.0)):
         game = ("--world", path, "--grades", n_grades, "--rounds", 400, "--measure", "DCG@1")
         record = play(*game, "--set", "world.order=drawn", "--json")

@@ -81,7 +81,7 @@ def added(kind: str) -> New:
         "command": New(
             "count.py",
             block("def count_command"),
-            '"count": Row("keyhole.cli.count:count_command", "Say how many rankers there are.")',
+            '"count": CommandRow("count:count_command", "Say how many rankers there are.")',
             "## keyhole count\n\nSays how many rankers there are.",
         ),
         "endpoint": New("system.py", block("def hello"), block('"/hello"'), "`/hello`"),

@@ -1,4 +1,4 @@
-"""Options about files of data, which several commands have: people by items, and lists."""
+"""Options of ratings files and of files of query-document lists, shared by several commands."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,18 +10,18 @@ from keyhole.base.errors import check_integer, check_number
 
 @dataclass(frozen=True)
 class Ratings:
-    """How such a file is read; None is as the world has it."""
+    """Options of a ratings file; None: the default of the world."""
 
-    threshold: float | None = described(None, "For a .csv: ratings of at least this are relevant.")
+    threshold: float | None = described(None, "For a .csv: the smallest relevant rating.")
     grades: int | None = described(
-        None, "For a .csv: cut ratings into so many grades, 0 to this less one."
+        None, "For a .csv: cut ratings into this number of grades, from 0."
     )
     missing: str | None = described(
-        None, "For a .csv: people with a missing rating are an error, or drop."
+        None, "For a .csv: what to do about people with a missing rating: error or drop."
     )
     ids: str | None = described(
         None,
-        "For a .csv: the column of this name tells people apart and is left out.",
+        "For a .csv: the column of person ids, which is left out.",
         metavar="NAME",
     )
 
@@ -33,33 +33,34 @@ class Ratings:
 
 @dataclass(frozen=True)
 class Reading:
-    """How files of query-document lists are read and shown."""
+    """Options that say how files of query-document lists are read and shown."""
 
     groups: tuple[Path, ...] | None = described(
         None, "Group file of each FILE that has no qid: (list lengths)."
     )
-    raw: bool = described(False, "Features as they are; default: min-max within each query.")
+    raw: bool = described(
+        False, "Use features unscaled; default: min-max scaling within each query."
+    )
     keep_empty: bool = described(False, "Keep queries without a relevant document.")
     shuffle: bool = described(
         False,
-        "Shuffle the documents of each list: ties go to the first, and files may be sorted by "
+        "Shuffle the documents of each list. Ties are broken by file order, which may be sorted by "
         "label.",
     )
     permute_at: float | None = described(
         None,
-        "After this share of the rounds, such as 0.5, the documents of each list have each other's "
-        "labels.",
+        "Permute the labels within each list after this share of the rounds, such as 0.5.",
     )
 
     @property
     def how(self) -> dict[str, Any]:
-        """How files are read, where that is not as always."""
+        """The reading options that differ from their defaults."""
         groups = [str(path) for path in self.groups or ()]
         how = {"groups": groups, "raw": self.raw, "keep_empty": self.keep_empty}
         return {name: value for name, value in how.items() if value}
 
     def world_options(self, rounds: int, seed: int) -> dict[str, Any]:
-        """Return the options of the world of such files in some rounds, where not as always."""
+        """Return the options of the world that differ from their defaults."""
         found = self.how
         if self.shuffle:
             found["document_seed"] = seed
