@@ -163,7 +163,7 @@ def test_no_ranker_takes_the_name_of_a_damaged_one(path):
     with Served(path) as service:
         store = service.store
         told = service.ask("POST", "/v1/rankers/others/rename", faults=True, json={"to": "animals"})
-        assert "which event 5 is not" in problem(told, 503, "ranker-damaged")["detail"]
+        assert "event 5 does not" in problem(told, 503, "ranker-damaged")["detail"]
         assert service.rank("others").status_code == 201
         assert service.desk.store is store  # the log was not read again
 

@@ -11,7 +11,7 @@ A NamedTuple says beside each name how large its array is and of what::
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
@@ -77,10 +77,8 @@ def _copy_note(params: Any, work: Any, out: Any) -> None:
 
 
 def _allocating(kind: Any) -> Callable[..., Any]:
-    def allocated(params: Any, n_items: int, n_features: int | None = None) -> Any:
-        return allocate(kind, params, n_items, n_features)
-
-    return allocated if isinstance(kind, type) else kind
+    # Partial functions can be pickled, as rankers are to be copied.
+    return partial(allocate, kind) if isinstance(kind, type) else kind
 
 
 def ranker_kernel(

@@ -14,7 +14,7 @@ async function ask<Answer>(method: string, path: string, body: unknown): Promise
     body: JSON.stringify(body),
   });
   if (!reply.ok) {
-    const problem = (await reply.json()) as Schemas["Problem"];
+    const problem = (await reply.json()) as Schemas["ProblemDetails"];
     throw new Error(`${problem.status} ${problem.type}: ${problem.detail}`);
   }
   return (await reply.json()) as Answer;
