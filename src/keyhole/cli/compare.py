@@ -47,19 +47,20 @@ def compare_command(
         "Default: flips.",
     ] = None,
     rankers: Annotated[
-        str | None, "Which to compare, such as keystone,rtopk,random. Default: all that fit."
+        str | None, "Rankers to compare, such as keystone,rtopk,random. Default: all that fit."
     ] = None,
     against: Annotated[
-        list[str] | None, "Also play this ranker, with all the feedback it needs; not judged."
+        list[str] | None,
+        "Also play this ranker, with all the feedback it needs, outside the verdict.",
     ] = None,
     measure: Annotated[
-        str | None, "How rankings are judged. Default: DCG; NDCG@10 for FILEs."
+        str | None, "The measure of a ranking. Default: DCG; NDCG@10 for FILEs."
     ] = None,
     experiment: Annotated[
         Experiment,
         but(
-            top=described(1, "Positions revealed each round, to everybody.", type=int),
-            runs=described(20, "Runs, each with other users."),
+            top=described(1, "Positions revealed to every ranker in each round.", type=int),
+            runs=described(20, "Runs with different users."),
             reveal=None,
             same_users=None,
             comparator=None,
@@ -86,7 +87,7 @@ def compare_command(
     by the measure, where the best ranking is not known), and the verdict rests on intervals of
     their differences, paired by run, that hold for all pairs at once.
 
-    On the thesis's game, with what full information would have given:
+    On the thesis's game, with a full-information learner for reference:
 
         keyhole compare --items 20 --against ftpl
 
@@ -105,7 +106,7 @@ def compare_command(
     if shown_how and not files:
         raise InvalidInput(
             "--groups, --raw, --keep-empty, --shuffle and --permute-at are for query-document "
-            "lists alone, and need the FILEs that they are about."
+            "lists alone, and need FILEs."
         )
     changes: dict[str, Any] = {
         "world": [str(path) for path in files] if files else world or "flips",

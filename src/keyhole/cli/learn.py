@@ -50,7 +50,7 @@ def _ranker_options(ranker: str, surrogate: str | None, settings: list[str]) -> 
 
 
 def _contenders(ranker: str | None, *, papers: bool) -> list[str]:
-    """Return who learns: by default our own with the papers' algorithm, or that one alone."""
+    """Return the rankers to play: by default recall and the papers' algorithm for comparison."""
     if ranker is not None:
         return [ranker]
     return ["contextual-rtopk"] if papers else ["recall", "contextual-rtopk"]
@@ -65,30 +65,30 @@ def learn_command(
     ],
     ranker: Annotated[
         str | None,
-        "A name of 'keyhole list', or file.py:Class or module:Class for one of your own. Default: "
-        "recall, with the papers' contextual-rtopk beside it; that one alone where a --surrogate "
-        "or a --model is asked for, which recall has not.",
+        "A name of 'keyhole list', or file.py:Class or module:Class for your own class. Default: "
+        "recall, with the papers' contextual-rtopk for comparison; with --surrogate or --model "
+        "contextual-rtopk alone, because recall has neither.",
     ] = None,
     surrogate: Annotated[
-        str | None, "What contextual-rtopk or listnet descends: kl, squared, ranksvm, …"
+        str | None, "The loss that contextual-rtopk or listnet descends: kl, squared, ranksvm, …"
     ] = None,
     measures: Annotated[
         list[str] | None,
-        "How lists are judged: NDCG@10 (default), … With --test it may be repeated: the lists held "
-        "out are judged by all, those learnt from by the first.",
+        "The measure of a list: NDCG@10 (default), … With --test it may be repeated: held-out "
+        "lists are judged by all measures, training lists by the first.",
         "--measure",
     ] = None,
-    rounds: Annotated[int | None, "Lists to show."] = None,
-    passes: Annotated[int | None, "Passes over all queries, instead."] = None,
+    rounds: Annotated[int | None, "Number of lists to show."] = None,
+    passes: Annotated[int | None, "Passes over all queries, instead of --rounds."] = None,
     experiment: Annotated[
         Experiment,
         but(
             top=described(
                 None,
-                "Documents revealed per list, all of which contextual-rtopk then learns from. "
-                "Default: the fewest that do. The other rankers see all or none.",
+                "Number of top documents whose relevance is revealed. Default: the fewest that "
+                "contextual-rtopk can learn from; other rankers see all or none.",
             ),
-            runs=described(1, "Runs, each with lists in another order; the mean is reported."),
+            runs=described(1, "Runs with different orders of the lists; the mean is reported."),
             world=None,
             measure=None,
             items=None,
@@ -99,8 +99,7 @@ def learn_command(
     ],
     test: Annotated[
         list[Path] | None,
-        "Lists held out: judge what was learnt on this file, of which nothing is learnt; "
-        "repeatable.",
+        "A file of held-out lists to evaluate the learnt ranker on; repeatable.",
     ] = None,
     test_groups: Annotated[
         list[Path] | None, "Group file of each --test that has no qid: (list lengths)."
@@ -108,12 +107,12 @@ def learn_command(
     reading: Reading,
     stream: Annotated[
         bool,
-        "For files larger than memory: read, learn and drop a chunk of queries at a time. Lists "
-        "are then shuffled within a chunk only.",
+        "For files larger than memory: read and learn from one chunk of queries at a time. Lists "
+        "are shuffled within a chunk only.",
     ] = False,
     settings: Annotated[
         list[str] | None,
-        "Any other option of the ranker or of its surrogate, such as ranker.mix=0.2 or "
+        "Any other option of the ranker or its surrogate, such as ranker.mix=0.2 or "
         "surrogate.max_grade=4.",
         "--set",
         "OWNER.NAME=VALUE",
@@ -127,10 +126,10 @@ def learn_command(
 ) -> None:
     """Learn a ranker online from query-document lists.
 
-    Every round a query's documents are shown in an order, the relevance of the first few is
-    revealed, and the ranker learns. The score is the running mean over the lists as they were
-    shown; beside it, that of the lists it would have shown had it never explored. What it has
-    learnt in the end is judged on lists held out, with --test.
+    In each round the ranker orders the documents of a query, the relevance of the first few is
+    revealed, and the ranker learns. The score is the running mean over the lists shown; beside it
+    is the mean of the greedy lists, without exploration. With --test, the final ranker is evaluated
+    on held-out lists.
 
         keyhole learn train.txt --top 1
 

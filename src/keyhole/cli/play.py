@@ -39,9 +39,9 @@ def play_command(
     *,
     ranker: Annotated[
         str | None,
-        "Algorithm to play: a name of 'keyhole list', or file.py:Class or module:Class for one of "
-        "your own. Measures and worlds of your own are named likewise. Default: keystone, with "
-        "the papers' rtopk beside it.",
+        "The algorithm: a name of 'keyhole list', or file.py:Class or module:Class for your own "
+        "class; the same holds for --measure and --world. Default: keystone, with the papers' "
+        "rtopk for comparison.",
     ] = None,
     subroutine: Annotated[
         str | None, "Full-information learner inside rtopk: ftpl (default), plackett-luce, …"
@@ -57,29 +57,31 @@ def play_command(
     ] = None,
     against: Annotated[
         list[str] | None,
-        "Also play this ranker on the same users; it sees as much as it needs. Options of it may "
+        "Also play this ranker on the same users, with the feedback it needs. Its options may "
         "follow its name: 'ftpl eps_scale=0.01'.",
         "NAME",
     ] = None,
     out: Annotated[
         Path | None, "Folder for regret.png, regret.svg, curves.csv, results.json."
     ] = None,
-    log_log: Annotated[bool, "Draw the figure with both axes logarithmic: rates show."] = False,
+    log_log: Annotated[
+        bool, "Draw the figure with logarithmic axes, where a rate is a slope."
+    ] = False,
     settings_file: SettingsFile = None,
     as_json: Json = False,
 ) -> None:
     """Play a game and see regret fall.
 
-    Every round a user with tastes of their own meets a ranking of the whole list. The ranker is
-    judged on all of it but learns only what is revealed, and its regret is what the best fixed
-    ranking would have scored more.
+    In each round a user with individual tastes sees a ranking of the whole list. The ranker is
+    judged on the whole ranking but learns only from the revealed part. Its regret is its
+    distance to the best fixed ranking.
 
-    The thesis's game, with the thesis's algorithm, and with what full information gives where it
-    adds a hundredth of the noise of its theorem (`--against ftpl` adds all of it):
+    The thesis's game, with the thesis's algorithm, and with a full-information learner that adds
+    a hundredth of the noise of its theorem (`--against ftpl` adds all of it):
 
         keyhole play --items 20 --top 1 --against rtopk --against "ftpl eps_scale=0.01"
 
-    Your own people by items, a rating of 4 or more being relevant:
+    Your own ratings, people by items, where 4 or more is relevant:
 
         keyhole play --world ratings.csv --threshold 4 --top 1
     """

@@ -61,29 +61,30 @@ class Experiment(PlainData, Described):
     ranker: str = described(None)
     world: Named = described(
         "flips",
-        "Where relevance comes from: a name of 'keyhole list', or a .csv file of people by items "
+        "The source of relevance: a name of 'keyhole list', or a .csv file of people by items "
         "whose header names the items.",
         type=str,
     )
-    measure: str = described(None, "How rankings are judged: DCG (default), NDCG@10, SumLoss, …")
+    measure: str = described(None, "The measure of a ranking: DCG (default), NDCG@10, SumLoss, …")
     items: int | None = described(None, "Length of the list. Default: the world's own.")
     rounds: int = described(10_000, "Rounds to play.")
     top: int | None = described(
-        None, "Positions revealed each round. Default: what the ranker needs."
+        None, "Positions revealed in each round. Default: as many as the ranker needs."
     )
     reveal: str | None = described(
-        None, "What is shown: top, full, choice:single or choice:set. Default: top."
+        None, "The feedback: top, full, choice:single or choice:set. Default: top."
     )
     noise: float = described(
         0.0,
-        "Share of the labels revealed that are a grade at random; scores are true.",
+        "Share of the revealed labels that are replaced by random grades; scores stay true.",
         option="--label-noise",
     )
     runs: int = described(1, "Independent runs, played on all cores.")
-    seed: int = described(0, "Everything random follows from it.")
-    same_users: bool = described(False, "All runs meet the same users.")
+    seed: int = described(0, "The random seed.")
+    same_users: bool = described(False, "Use the same users in all runs.")
     comparator: str = described(
-        "prefix", "Regret against the best ranking so far (prefix) or at the end (final)."
+        "prefix",
+        "Regret against the best ranking of the rounds so far (prefix) or of all rounds (final).",
     )
     points: int = described(200)
     ranker_options: dict[str, Any] = described({})
