@@ -84,7 +84,7 @@ def test_r25_figure_3_5_is_on_yandex_shaped_lists():
     """Its caption says Yahoo, as that of Figure 3.4; the text has Yandex."""
     for key, shape in [("thesis-fig3.4", "yahoo"), ("thesis-fig3.5", "yandex")]:
         played = {
-            curve.spec.world_options.get("shape")  # type: ignore[attr-defined]
+            curve.spec.game.world_options.get("shape")  # type: ignore[attr-defined]
             for curve in find_study(key).curves
         }
         assert played - {None} == {shape}
