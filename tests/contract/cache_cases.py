@@ -39,7 +39,8 @@ Case = Callable[[], list[Any]]
 
 def _name_of(kernels: Any) -> str:
     """Return what tells kernels apart: rows whose code is the same need one case only."""
-    return " ".join(str(compiled._lasting_name(part)) for part in kernels if part is not None)
+    made = (part.args[0] if isinstance(part, partial) else part for part in kernels)
+    return " ".join(str(compiled._lasting_name(part)) for part in made if part is not None)
 
 
 def _arrays(state: dict[str, Any]) -> list[Any]:
