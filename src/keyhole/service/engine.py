@@ -250,8 +250,8 @@ class Engine:
         """Apply a committed event."""
         self.apply_all([(event, None)])
 
-    def apply_all(self, made: Iterable[Made]) -> None:
-        """Apply committed events in order."""
+    def apply_all(self, made: Iterable[Made]) -> dict[str, list[Made]]:
+        """Apply committed events in order, and return them by ranker."""
         by_ranker: dict[str, list[Made]] = {}
         for each in made:
             by_ranker.setdefault(each[0].ranker, []).append(each)
@@ -263,6 +263,7 @@ class Engine:
             live.apply_all(own)
             if live.gone is not None:
                 self.gone[name] = self.rankers.pop(name)
+        return by_ranker
 
     def settle(self, decision: Decision) -> None:
         """Release the locks of a decision whose events have been applied."""

@@ -346,23 +346,19 @@ class Desk:
                 future.set_exception(error)
 
     def _apply(self, made: list[Made]) -> None:
-        self.engine.apply_all(made)
-        begun: dict[str, list[int]] = {}
-        for event, _ in made:
-            live = self.engine.rankers.get(event.ranker)
-            if live is None:  # deleted
-                self._tell_watchers(event.ranker)
-                continue
-            seqs = begun.setdefault(event.ranker, [])
-            if event.kind == "rank":
-                seqs.append(event.seq)
-            elif event.kind == "activate":
-                seqs.append(self.engine.rankers[event.ranker].seq_of.get(str(event.key), 0))
-            elif event.kind == "config":
-                self._configured(self.engine.rankers[event.ranker], event)
-        moment = self._clock()
-        for ranker, seqs in begun.items():
-            self._waits.begin(self.engine.rankers[ranker], seqs, moment)
+        by_ranker, moment = self.engine.apply_all(made), self._clock()
+        for ranker, own in by_ranker.items():
+            live = self.engine.rankers.get(ranker)
+            if live is not None:  # not deleted
+                begun: list[int] = []
+                for event, _ in own:
+                    if event.kind == "rank":
+                        begun.append(event.seq)
+                    elif event.kind == "activate":
+                        begun.append(live.seq_of.get(str(event.key), 0))
+                    elif event.kind == "config":
+                        self._configured(live, event)
+                self._waits.begin(live, begun, moment)
             self._tell_watchers(ranker)
 
     async def _make_states(self, made: list[Made]) -> None:
@@ -370,9 +366,9 @@ class Desk:
 
         No request can come earlier: the command that creates them is not settled.
         """
-        for event, _ in made:
+        for event in [event for event, _ in made if event.kind == "config"]:
             live = self.engine.rankers.get(event.ranker)
-            if event.kind == "config" and live is not None and live.begun == event.seq:
+            if live is not None and live.begun == event.seq:
                 await self._committer.begin(live.make_state)
 
     def _configured(self, live: LiveRanker, event: Event) -> None:

@@ -70,11 +70,10 @@ class ShownMany(NamedTuple):
 
     def replies(self, live: LiveRanker, events: list[Event]) -> list[RankItem | Exception]:
         """Return the result of each request, given the events of the new lists."""
-        new = [_item(live, event, one[0]) for event, one in zip(events, self.new, strict=True)]
         found: list[RankItem | Exception] = []
         for what in self.became:
             if isinstance(what, int):
-                found.append(new[what])
+                found.append(_item(live, events[what], self.new[what][0]))
             elif isinstance(what, Event):
                 found.append(_item(live, what, body_of(what)))
             else:

@@ -15,7 +15,14 @@ from keyhole.contracts.measures import Measure
 from keyhole.contracts.rankers import Ranker
 from keyhole.kernels.checking import all_finite
 from keyhole.measures import measure as named_measure
-from keyhole.service.batching import Ahead, Lesson, by_own_order, learn_together
+from keyhole.service.batching import (
+    Ahead,
+    Drawn,
+    Lesson,
+    by_own_order,
+    drawn_by,
+    learn_together,
+)
 from keyhole.service.commands import CodeReply, RankerReply, RankerRequest, StateReply
 from keyhole.service.compile_status import Preparation
 from keyhole.service.configuration import has_id_column, learner_of
@@ -248,10 +255,10 @@ class LiveRanker:
         if self.learner.n_alarms > alarms:
             self.tally.count_alarm(lesson.round, lesson.seq)
 
-    def impression(self, query: Query, round: int) -> Impression:
-        """Return the learner's impression of a round; for a fixed list, from the cache."""
+    def draw(self, query: Query, round: int) -> Drawn:
+        """Return the learner's ranking of a round; for a fixed list, from the cache."""
         if self.config.catalogue is None:
-            return self.learner.rank(query, round=round)
+            return drawn_by(self.learner, self.learner.rank(query, round=round))
         return self._ahead.take(self.learner, round)
 
     def make_state(self) -> None:

@@ -89,7 +89,8 @@ async def rank_batch(request: Request, service: "Service") -> Response:
     idem = None if key is None else _idempotency_key(key)
     command = RankMany(request.path_params["ranker"], _requests(body), idem)
     replies = await service.desk.submit(command)
-    return json_response(RankBatchReply([_item(reply) for reply in replies]))
+    items = [each if isinstance(each, RankItem) else _problem(each) for each in replies]
+    return json_response(RankBatchReply(items))
 
 
 def _requests(body: bytes) -> list[RankRequest | Exception]:
@@ -118,11 +119,9 @@ def _apart(body: bytes) -> list[msgspec.Raw]:
         raise refused_body(error) from None
 
 
-def _item(reply: RankItem | Exception) -> RankItem:
-    """Return the result of one request; an exception becomes its problem."""
-    if isinstance(reply, RankItem):
-        return reply
-    problem = problem_of(reply)
+def _problem(error: Exception) -> RankItem:
+    """Return the result of a request that was refused."""
+    problem = problem_of(error)
     return RankItem(problem.status, type=problem.type, detail=problem.detail)
 
 
