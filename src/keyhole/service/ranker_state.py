@@ -298,15 +298,15 @@ class LiveRanker:
         """Return the item names of a list by index."""
         if ranked.items is not None:
             return ranked.items
-        return self._catalogue(ranked.catalogue or 0)
+        names = self._catalogues.get(ranked.catalogue or 0)
+        return self._catalogue(ranked.catalogue or 0) if names is None else names
 
     def _catalogue(self, seq: int) -> tuple[str, ...]:
-        if seq not in self._catalogues:
-            event = event_at(self.store, self.name, seq)
-            config = None if event is None or event.kind != "config" else body_of(event)
-            if config is None or config.catalogue is None:
-                raise StoreDamaged(f"Event {seq} of ranker {self.name!r} must name its items.")
-            self._remember_catalogue(seq, config.catalogue)
+        event = event_at(self.store, self.name, seq)
+        config = None if event is None or event.kind != "config" else body_of(event)
+        if config is None or config.catalogue is None:
+            raise StoreDamaged(f"Event {seq} of ranker {self.name!r} must name its items.")
+        self._remember_catalogue(seq, config.catalogue)
         return self._catalogues[seq]
 
     def _remember_catalogue(self, seq: int, names: tuple[str, ...]) -> None:
