@@ -28,7 +28,14 @@ from keyhole.service.commands import (
 )
 from keyhole.service.events import Outcome
 from keyhole.service.group_commit import MOST_IN_A_GROUP, Desk
-from keyhole.service.http.problems import BadBody, Refused, encode, problem_of, refused_body
+from keyhole.service.http.problems import (
+    BadBody,
+    Refused,
+    encode,
+    encode_lines,
+    problem_of,
+    refused_body,
+)
 from keyhole.service.http.request import JSON_TYPES, NDJSON_TYPES, body_of, decode, json_of
 from keyhole.service.structured_logs import logger
 
@@ -155,9 +162,7 @@ async def give_feedback_batch(request: Request, service: "Service") -> Response:
     desk, ranker = service.desk, request.path_params["ranker"]
     desk.engine.usable(ranker)
     replies = await _became_of(desk, ranker, given)
-    return Response(
-        b"".join([encode(reply) + b"\n" for reply in replies]), media_type=NDJSON_TYPES[0].decode()
-    )
+    return Response(encode_lines(replies), media_type=NDJSON_TYPES[0].decode())
 
 
 async def _became_of(desk: Desk, ranker: str, lines: list[tuple[int, bytes]]) -> list[LineReply]:
