@@ -1,6 +1,7 @@
 """Batching for a fixed list: learn from many rounds in one call, rank future rounds in advance."""
 
 import math
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -66,16 +67,16 @@ def learn_together(learner: Ranker, lessons: list[Lesson]) -> bool:
     alarm: such lessons have to be learnt one by one.
     """
     alarms = learner.n_alarms
-    values = np.full((len(lessons), learner.n_items), np.nan)
-    for row, lesson in enumerate(lessons):
-        values[row, : lesson.ranked.k] = by_own_order(lesson.ranked, lesson.relevance)
-    ranked = [lesson.ranked for lesson in lessons]
+    ranked, n_items = [lesson.ranked for lesson in lessons], learner.n_items
+    values = np.full((len(lessons), n_items), np.nan)
+    values[:, : ranked[0].k] = [by_own_order(each.ranked, each.relevance) for each in lessons]
+    own = chain.from_iterable([one.ranking if one.own is None else one.own for one in ranked])
     # A bytearray gives a writable array: a read-only one would make Numba compile the kernel again.
     notes = np.frombuffer(bytearray().join(one.note for one in ranked), "<f8")
     return learn_many(
         learner,
         [one.round for one in ranked],
-        np.array([one.ranking if one.own is None else one.own for one in ranked], np.int64),
+        np.fromiter(own, np.int64, len(lessons) * n_items).reshape(-1, n_items),
         [one.explored for one in ranked],
         [np.nan if one.propensity is None else one.propensity for one in ranked],
         values,

@@ -178,7 +178,7 @@ async def _became_of(desk: Desk, ranker: str, lines: list[tuple[int, bytes]]) ->
             continue
         if said.event_id in waves[-1] or len(waves[-1]) == MOST_IN_A_GROUP:
             waves.append({})  # the second feedback on a list is compared with the first
-        waves[-1][said.event_id] = FeedbackRequest(said.status, said.relevance, said.truth)
+        waves[-1][said.event_id] = said
         numbers.append(number)
     commands = [GiveMany(ranker, wave) for wave in waves]
     outcomes = await asyncio.gather(*map(desk.submit, commands), return_exceptions=True)
