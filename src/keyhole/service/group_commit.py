@@ -35,7 +35,7 @@ from keyhole.service.warm_up import warm_up
 MOST_IN_A_GROUP = 256
 """The maximum number of commands in a group."""
 SNAPSHOT_EVERY = 10_000
-"""The number of events of a ranker between two snapshots, unless more lists wait."""
+"""The least number of events of a ranker between two snapshots."""
 _TICK = 0.25
 """Seconds between checks for lists that have expired."""
 _PROBE = 1.0
@@ -496,15 +496,15 @@ class Desk:
     def _due_snapshots(self, made: list[Made]) -> list[LiveRanker]:
         """Return the rankers that are due for a snapshot after these events.
 
-        A snapshot holds every waiting list: it comes after as many events, so that its share of
-        the cost of an event does not grow with them.
+        A snapshot holds every waiting list. It comes after half as many events at the earliest, so
+        that its share of the cost of an event does not grow with them.
         """
         due = []
         for name in {event.ranker for event, _ in made}:
             live = self.engine.rankers.get(name)
             if live is None:
                 continue
-            if live.seq - live.snapshot_at >= max(self._snapshot_every, len(live.waiting)):
+            if live.seq - live.snapshot_at >= max(self._snapshot_every, len(live.waiting) // 2):
                 live.snapshot_at = live.seq
                 due.append(live)
         return due
