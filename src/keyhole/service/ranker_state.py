@@ -120,12 +120,12 @@ class LiveRanker:
         if body is None:
             body = body_of(event)
         match event.kind:
-            case "config":
-                self._configure(body, event.seq)
             case "rank":
                 self._ranked(body, event)
             case "feedback":
                 self._answered(body, event)
+            case "config":
+                self._configure(body, event.seq)
             case "activate":
                 seq = self.seq_of[str(event.key)]
                 self.waiting[seq] = msgspec.structs.replace(self.waiting[seq], deferred=False)
