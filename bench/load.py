@@ -31,6 +31,8 @@ from keyhole.client import Client
 CONNECTIONS = (1, 16, 64)
 N_ITEMS = 20
 N_BATCH = 64
+MOST_WAITING = 50_000
+"""Lists that feedback may be given on: fewer than the service lets wait, so that none is late."""
 LEAST_SHARE = 0.45
 """Of the rate of the empty handler, for single lists over the most connections."""
 LEAST_GAIN = 8.0
@@ -198,7 +200,7 @@ class Templates:
 
 def kinds_of(templates):
     """Return the kinds of requests, in the order in which they are asked."""
-    waiting: deque[bytes] = deque()
+    waiting: deque[bytes] = deque(maxlen=MOST_WAITING)
     number = count()
     to_bytes = templates.bytes_of
 

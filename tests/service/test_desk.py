@@ -315,6 +315,24 @@ def test_snapshots_are_taken_on_the_way_and_at_the_end():
     assert check_ranker(store, "animals").problems == ()
 
 
+def test_snapshots_come_after_half_as_many_events_as_lists_wait():
+    taken: list[int] = []
+
+    class Noting(MemoryStore):
+        def put_snapshots(self, snapshots):
+            taken.extend(each.seq for each in snapshots)
+            super().put_snapshots(snapshots)
+
+    async def scenario(desk):
+        await desk.submit(_CREATE)
+        for _ in range(40):
+            await desk.submit(_RANK)
+
+    run(scenario, Noting(), snapshot_every=5)
+    # After event n, n - 1 lists wait: 8 events suffice at the 18th, 16 at the 34th; 41 is the end.
+    assert taken == [5, 10, 18, 34, 41]
+
+
 def test_who_watches_is_told():
     async def scenario(desk):
         await desk.submit(_CREATE)

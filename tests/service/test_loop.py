@@ -148,7 +148,7 @@ def test_readers_take_turns_with_what_is_applied():
 
 def test_the_state_of_a_ranker_that_begins_is_made_before_it_is_asked(noted):
     calls = noted(LiveRanker, "make_state")
-    noted(LiveRanker, "impression")
+    noted(LiveRanker, "draw")
 
     async def scenario(desk):
         configure(desk.engine, wait_seconds=60.0)
@@ -157,7 +157,7 @@ def test_the_state_of_a_ranker_that_begins_is_made_before_it_is_asked(noted):
         await asyncio.gather(desk.submit(Reset("animals")), desk.submit(_RANK))
 
     run(scenario)
-    assert calls == [("make_state", False), ("impression", True)]
+    assert calls == [("make_state", False), ("draw", True)]
 
 
 def test_after_a_failure_states_are_made_outside_of_the_loop(noted):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.base.errors import FloatArray, IntArray
-from keyhole.contracts.lists import Impression
+from keyhole.contracts.lists import Impression, Query
 from keyhole.contracts.rankers import Ranker, Seen
 from keyhole.kernels.checking import all_finite, is_ranking
 from keyhole.kernels.compiled import assemble
@@ -68,10 +68,23 @@ def rank_many(ranker: Ranker, first: int, n_rounds: int) -> list[Impression]:
         )
         ranker.next_round = max(ranker.next_round, first + n_rounds)
     rows = zip(rankings, explored.tolist(), propensities.tolist(), notes, strict=True)
-    return [
-        Impression(first + row, query, ranking, saw, chance, note)
-        for row, (ranking, saw, chance, note) in enumerate(rows)
-    ]
+    return [_impression(row, query, *each) for row, each in enumerate(rows, first)]
+
+
+def _impression(
+    round: int,
+    query: Query,
+    ranking: IntArray,
+    explored: bool,
+    propensity: float,
+    note: FloatArray,
+) -> Impression:
+    """Return an impression; its own constructor takes as long as to rank a short list."""
+    made = object.__new__(Impression)
+    fields = made.__dict__
+    fields["round"], fields["query"], fields["ranking"] = round, query, ranking
+    fields["explored"], fields["propensity"], fields["note"] = explored, propensity, note
+    return made
 
 
 def _learn_loop(prepare: Any, update: Any) -> Callable[..., bool]:

@@ -1,7 +1,7 @@
 """The engine: turns commands into events, and applies committed events to rankers."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from keyhole.service.commands import (
     Delete,
     Expire,
     FeedbackReply,
+    FeedbackRequest,
     GiveFeedback,
     GiveMany,
     OfWhole,
@@ -42,7 +43,6 @@ from keyhole.service.events import (
     Event,
     Expired,
     Kind,
-    Learned,
     Ranked,
     Rebased,
     Repeated,
@@ -250,8 +250,8 @@ class Engine:
         """Apply a committed event."""
         self.apply_all([(event, None)])
 
-    def apply_all(self, made: Iterable[Made]) -> None:
-        """Apply committed events in order."""
+    def apply_all(self, made: Iterable[Made]) -> dict[str, list[Made]]:
+        """Apply committed events in order, and return them by ranker."""
         by_ranker: dict[str, list[Made]] = {}
         for each in made:
             by_ranker.setdefault(each[0].ranker, []).append(each)
@@ -263,6 +263,7 @@ class Engine:
             live.apply_all(own)
             if live.gone is not None:
                 self.gone[name] = self.rankers.pop(name)
+        return by_ranker
 
     def settle(self, decision: Decision) -> None:
         """Release the locks of a decision whose events have been applied."""
@@ -395,7 +396,8 @@ class Engine:
         if room is None:
             return None
         expired, given_up = room
-        made = self._ranks(live.name, shown.noted(self._tip(live.name).seq), command.idem, at)
+        noted = shown.noted(self._tip(live.name).seq)
+        made = self._events(live.name, "rank", noted, at, command.idem)
 
         def reply() -> list[RankItem | Exception]:
             return shown.replies(live, [event for event, _ in made])
@@ -430,51 +432,62 @@ class Engine:
         return (self._event(name, "expire", expired, at),), tuple([key for _, key in oldest])
 
     def _feedback(self, command: GiveFeedback, at: int) -> Decided:
-        live, request = self.usable(command.ranker), command.request
-        seq = live.seq_of.get(command.event_id)
-        if seq is not None:
-            ranked = live.ranked(seq, live.waiting[seq])
-            learned: Learned = "pending"
-            if not ranked.teaches or request.status == "not_shown":
-                learned = "unused"
-        else:
-            ranked = self._ranked_before(live, command.event_id)
-            learned = "late"
-        answered = answer_to(live, ranked, request, learned)
-        if learned == "late":
-            said = live.found(command.event_id, "feedback")
-            if said is not None:
-                return _said_before(live, said, answered)
-        elif seq is not None:
-            live.waiting[seq].ranked = ranked
+        live = self.usable(command.ranker)
+        answered = self._answer(live, command.event_id, command.request)
+        if isinstance(answered, Event):
+            return Decided((), lambda: _said_before(live, answered))
         made = self._event(command.ranker, "feedback", answered, at, command.event_id)
         noted = made[0].seq
         return Decided((made,), lambda: FeedbackReply(live.outcome(answered, noted), noted))
 
+    def _answer(
+        self, live: LiveRanker, event_id: str, request: FeedbackRequest
+    ) -> Answered | Event:
+        """Return feedback as an event body, or the event of the same feedback given before."""
+        seq = live.seq_of.get(event_id)
+        if seq is not None:
+            waited = live.waiting[seq]
+            ranked = live.ranked(seq, waited)
+            unused = not ranked.teaches or request.status == "not_shown"
+            answered = answer_to(live, ranked, request, "unused" if unused else "pending")
+            waited.ranked = ranked
+            return answered
+        answered = answer_to(live, self._ranked_before(live, event_id), request, "late")
+        said = live.found(event_id, "feedback")
+        if said is not None:
+            _check_same_feedback(said, answered)
+        return said or answered
+
     def _feedback_many(self, command: GiveMany, at: int) -> Decided:
         """Note feedback on many lists; each exception is the reply of its list alone."""
-        ranker, made = command.ranker, list[Made]()
-        replies: list[Exception | Callable[[], FeedbackReply]] = []
-        before = self._tips.get(ranker)
-        try:
-            for event_id, request in command.answers.items():
-                try:
-                    one = self._feedback(GiveFeedback(ranker, event_id, request), at)
-                except StoreDamaged:
-                    raise
-                except KeyholeError as error:
-                    replies.append(error)
-                else:
-                    made += one.made
-                    replies.append(one.reply)
-        except BaseException:  # nothing of it is appended
-            self._tips.pop(ranker, None)
-            if before is not None:
-                self._tips[ranker] = before
-            raise
-        return Decided(
-            tuple(made), lambda: [one if isinstance(one, Exception) else one() for one in replies]
-        )
+        live = self.usable(command.ranker)
+        became: list[Answered | Event | Exception] = []
+        new: list[tuple[msgspec.Struct, str]] = []
+        for event_id, request in command.answers.items():
+            try:
+                answered = self._answer(live, event_id, request)
+            except StoreDamaged:
+                raise
+            except KeyholeError as error:
+                became.append(error)
+                continue
+            became.append(answered)
+            if isinstance(answered, Answered):
+                new.append((answered, event_id))
+        made = self._events(live.name, "feedback", new, at)
+
+        def reply() -> list[FeedbackReply | Exception]:
+            seqs, outcome = iter([event.seq for event, _ in made]), live.outcome
+            return [
+                FeedbackReply(outcome(what, seq := next(seqs)), seq)
+                if isinstance(what, Answered)
+                else _said_before(live, what)
+                if isinstance(what, Event)
+                else what
+                for what in became
+            ]
+
+        return Decided(tuple(made), reply)
 
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
         """Return a list that no longer waits for feedback, or raise :class:`NotFound`."""
@@ -550,17 +563,27 @@ class Engine:
         )
         return event, None if kind == "config" else body  # free-form settings change when decoded
 
-    def _ranks(
-        self, ranker: str, shown: list[tuple[Ranked, str]], idem: str | None, at: int
+    def _events(
+        self,
+        ranker: str,
+        kind: Kind,
+        bodies: Sequence[tuple[msgspec.Struct, str]],
+        at: int,
+        idem: str | None = None,
     ) -> list[Made]:
-        """Return the next rank events of a ranker; the idempotency key belongs to the first."""
+        """Return the next events of a ranker, given bodies and keys, and advance the tip.
+
+        The idempotency key belongs to the first.
+        """
         seq, round, n_waiting = self._tip(ranker)
-        n_lists, made = len(shown), []
-        for place, (ranked, event_id) in enumerate(shown, seq + 1):
-            body = body_bytes(ranked)
-            made.append((Event(ranker, place, "rank", event_id, idem, at, body, b""), ranked))
+        made: list[Made] = []
+        for place, (body, key) in enumerate(bodies, seq + 1):
+            made.append((Event(ranker, place, kind, key, idem, at, body_bytes(body), b""), body))
+            n_waiting += _more_wait(body)
             idem = None
-        self._tips[ranker] = RankerTip(seq + n_lists, round + n_lists, n_waiting + n_lists)
+        if made:
+            n_ranked = len(made) if kind == "rank" else 0
+            self._tips[ranker] = RankerTip(seq + len(made), round + n_ranked, n_waiting)
         return made
 
 
@@ -597,9 +620,13 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _said_before(live: LiveRanker, said: Event, answered: Answered) -> Decided:
-    """Return the reply to repeated feedback, or raise if it differs from the first."""
+def _check_same_feedback(said: Event, answered: Answered) -> None:
+    """Raise if repeated feedback differs from the first."""
     before: Answered = body_of(said)
     if (before.status, before.relevance) != (answered.status, answered.relevance):
         raise Conflict(f"Event {shown(said.key)} has different feedback already: the first counts.")
-    return Decided((), lambda: FeedbackReply(live.outcome(before, said.seq), said.seq, False))
+
+
+def _said_before(live: LiveRanker, said: Event) -> FeedbackReply:
+    """Return the reply to repeated feedback."""
+    return FeedbackReply(live.outcome(body_of(said), said.seq), said.seq, False)

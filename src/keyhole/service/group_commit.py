@@ -35,7 +35,7 @@ from keyhole.service.warm_up import warm_up
 MOST_IN_A_GROUP = 256
 """The maximum number of commands in a group."""
 SNAPSHOT_EVERY = 10_000
-"""The number of events of a ranker between two snapshots."""
+"""The least number of events of a ranker between two snapshots."""
 _TICK = 0.25
 """Seconds between checks for lists that have expired."""
 _PROBE = 1.0
@@ -346,23 +346,19 @@ class Desk:
                 future.set_exception(error)
 
     def _apply(self, made: list[Made]) -> None:
-        self.engine.apply_all(made)
-        begun: dict[str, list[int]] = {}
-        for event, _ in made:
-            live = self.engine.rankers.get(event.ranker)
-            if live is None:  # deleted
-                self._tell_watchers(event.ranker)
-                continue
-            seqs = begun.setdefault(event.ranker, [])
-            if event.kind == "rank":
-                seqs.append(event.seq)
-            elif event.kind == "activate":
-                seqs.append(self.engine.rankers[event.ranker].seq_of.get(str(event.key), 0))
-            elif event.kind == "config":
-                self._configured(self.engine.rankers[event.ranker], event)
-        moment = self._clock()
-        for ranker, seqs in begun.items():
-            self._waits.begin(self.engine.rankers[ranker], seqs, moment)
+        by_ranker, moment = self.engine.apply_all(made), self._clock()
+        for ranker, own in by_ranker.items():
+            live = self.engine.rankers.get(ranker)
+            if live is not None:  # not deleted
+                begun: list[int] = []
+                for event, _ in own:
+                    if event.kind == "rank":
+                        begun.append(event.seq)
+                    elif event.kind == "activate":
+                        begun.append(live.seq_of.get(str(event.key), 0))
+                    elif event.kind == "config":
+                        self._configured(live, event)
+                self._waits.begin(live, begun, moment)
             self._tell_watchers(ranker)
 
     async def _make_states(self, made: list[Made]) -> None:
@@ -370,9 +366,9 @@ class Desk:
 
         No request can come earlier: the command that creates them is not settled.
         """
-        for event, _ in made:
+        for event in [event for event, _ in made if event.kind == "config"]:
             live = self.engine.rankers.get(event.ranker)
-            if event.kind == "config" and live is not None and live.begun == event.seq:
+            if live is not None and live.begun == event.seq:
                 await self._committer.begin(live.make_state)
 
     def _configured(self, live: LiveRanker, event: Event) -> None:
@@ -498,11 +494,17 @@ class Desk:
         return self._waits.over(live, self._clock())
 
     def _due_snapshots(self, made: list[Made]) -> list[LiveRanker]:
-        """Return the rankers that are due for a snapshot after these events."""
+        """Return the rankers that are due for a snapshot after these events.
+
+        A snapshot holds every waiting list. It comes after half as many events at the earliest, so
+        that its share of the cost of an event does not grow with them.
+        """
         due = []
         for name in {event.ranker for event, _ in made}:
             live = self.engine.rankers.get(name)
-            if live is not None and live.seq - live.snapshot_at >= self._snapshot_every:
+            if live is None:
+                continue
+            if live.seq - live.snapshot_at >= max(self._snapshot_every, len(live.waiting) // 2):
                 live.snapshot_at = live.seq
                 due.append(live)
         return due

@@ -23,7 +23,8 @@ from keyhole.service.store.chain import event_at
 
 def _item(live: LiveRanker, event: Event, ranked: Ranked) -> RankItem:
     """Return a list as a batch item."""
-    return RankItem(201, *told(live, event, ranked))
+    event_id, ranking, k, policy, model_seq, by = told(live, event, ranked)
+    return RankItem(201, event_id, ranking, k, policy, model_seq, by)
 
 
 class ShownMany(NamedTuple):
@@ -60,21 +61,18 @@ class ShownMany(NamedTuple):
 
     def _batch(self, seq: int) -> Batch:
         """Return the record of all results; the new events follow ``seq``."""
-        seqs = []
-        for what in self.became:
-            if isinstance(what, int):
-                seqs.append(seq + 1 + what)
-            else:
-                seqs.append(what.seq if isinstance(what, Event) else 0)
+        seqs = [
+            seq + 1 + what if isinstance(what, int) else what.seq if isinstance(what, Event) else 0
+            for what in self.became
+        ]
         return Batch(self.fingerprint, tuple(seqs))
 
     def replies(self, live: LiveRanker, events: list[Event]) -> list[RankItem | Exception]:
         """Return the result of each request, given the events of the new lists."""
-        new = [_item(live, event, one[0]) for event, one in zip(events, self.new, strict=True)]
         found: list[RankItem | Exception] = []
         for what in self.became:
             if isinstance(what, int):
-                found.append(new[what])
+                found.append(_item(live, events[what], self.new[what][0]))
             elif isinstance(what, Event):
                 found.append(_item(live, what, body_of(what)))
             else:

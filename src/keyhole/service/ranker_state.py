@@ -15,7 +15,14 @@ from keyhole.contracts.measures import Measure
 from keyhole.contracts.rankers import Ranker
 from keyhole.kernels.checking import all_finite
 from keyhole.measures import measure as named_measure
-from keyhole.service.batching import Ahead, Lesson, by_own_order, learn_together
+from keyhole.service.batching import (
+    Ahead,
+    Drawn,
+    Lesson,
+    by_own_order,
+    drawn_by,
+    learn_together,
+)
 from keyhole.service.commands import CodeReply, RankerReply, RankerRequest, StateReply
 from keyhole.service.compile_status import Preparation
 from keyhole.service.configuration import has_id_column, learner_of
@@ -113,12 +120,12 @@ class LiveRanker:
         if body is None:
             body = body_of(event)
         match event.kind:
-            case "config":
-                self._configure(body, event.seq)
             case "rank":
                 self._ranked(body, event)
             case "feedback":
                 self._answered(body, event)
+            case "config":
+                self._configure(body, event.seq)
             case "activate":
                 seq = self.seq_of[str(event.key)]
                 self.waiting[seq] = msgspec.structs.replace(self.waiting[seq], deferred=False)
@@ -248,10 +255,10 @@ class LiveRanker:
         if self.learner.n_alarms > alarms:
             self.tally.count_alarm(lesson.round, lesson.seq)
 
-    def impression(self, query: Query, round: int) -> Impression:
-        """Return the learner's impression of a round; for a fixed list, from the cache."""
+    def draw(self, query: Query, round: int) -> Drawn:
+        """Return the learner's ranking of a round; for a fixed list, from the cache."""
         if self.config.catalogue is None:
-            return self.learner.rank(query, round=round)
+            return drawn_by(self.learner, self.learner.rank(query, round=round))
         return self._ahead.take(self.learner, round)
 
     def make_state(self) -> None:
@@ -291,15 +298,15 @@ class LiveRanker:
         """Return the item names of a list by index."""
         if ranked.items is not None:
             return ranked.items
-        return self._catalogue(ranked.catalogue or 0)
+        names = self._catalogues.get(ranked.catalogue or 0)
+        return self._catalogue(ranked.catalogue or 0) if names is None else names
 
     def _catalogue(self, seq: int) -> tuple[str, ...]:
-        if seq not in self._catalogues:
-            event = event_at(self.store, self.name, seq)
-            config = None if event is None or event.kind != "config" else body_of(event)
-            if config is None or config.catalogue is None:
-                raise StoreDamaged(f"Event {seq} of ranker {self.name!r} must name its items.")
-            self._remember_catalogue(seq, config.catalogue)
+        event = event_at(self.store, self.name, seq)
+        config = None if event is None or event.kind != "config" else body_of(event)
+        if config is None or config.catalogue is None:
+            raise StoreDamaged(f"Event {seq} of ranker {self.name!r} must name its items.")
+        self._remember_catalogue(seq, config.catalogue)
         return self._catalogues[seq]
 
     def _remember_catalogue(self, seq: int, names: tuple[str, ...]) -> None:

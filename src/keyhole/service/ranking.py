@@ -4,24 +4,22 @@ import base64
 import binascii
 import hashlib
 import hmac
-import math
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from keyhole.base.errors import FloatArray, InvalidInput, shown
-from keyhole.contracts.lists import Impression, Query
+from keyhole.contracts.lists import Query
+from keyhole.service.batching import Drawn
 from keyhole.service.commands import Packed, PolicyReply, Rank, RankReply, RankRequest
 from keyhole.service.errors import Conflict, KeyReused
 from keyhole.service.events import Config, Event, Ranked, body_of
 from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.store.chain import as_written, event_at
 
-_NOTE_TYPE = np.dtype("<f8")
-"""The dtype of propensities on little-endian machines, compared by identity."""
 _fingerprints = msgspec.json.Encoder(order="sorted")
 
 
@@ -102,60 +100,37 @@ def show(
     event_id = request.event_id or _id_of(live, round, secret)
     named = is_keyed or request.event_id is not None
     config = live.config
-    made = _choose(live, request, config, round, query, names, secret)
+    drawn, own, n_excluded, teaches = _choose(live, request, config, round, query, names, secret)
     ranked = Ranked(  # positional arguments: this is the fast path
         round,
         live.seq,
-        made.ranking,
-        made.explored,
+        drawn.ranking,
+        drawn.explored,
         config.mode,
         min(config.k, len(names)),
-        made.propensity,
-        made.p_marginal,
-        made.p_conditional,
-        made.chances,
-        made.least_chance,
-        made.note,
+        drawn.propensity,
+        drawn.p_marginal,
+        drawn.p_conditional,
+        drawn.chances,
+        drawn.least_chance,
+        drawn.note,
         live.version if items is None else None,
         items,
         packed,
         n_features,
         dtype,
-        made.own,
-        made.n_excluded,
-        made.teaches,
+        own,
+        n_excluded,
+        teaches,
         request.deferred,
         fingerprint_of(request) if named else b"",
     )
     return ranked, event_id
 
 
-class _Known(NamedTuple):
-    """The propensities of a list, as far as the ranker knows them."""
-
-    p_marginal: float | None = None
-    p_conditional: float | None = None
-    chances: tuple[float, ...] | None = None
-    least_chance: float | None = None
-
-
-class _Chosen(NamedTuple):
-    """A list with its propensities, in the field order of :class:`Ranked`."""
-
-    ranking: tuple[int, ...]
-    explored: bool
-    propensity: float | None
-    p_marginal: float | None
-    p_conditional: float | None
-    chances: tuple[float, ...] | None
-    least_chance: float | None
-    note: bytes
-    own: tuple[int, ...] | None
-    n_excluded: int
-    teaches: bool
-
-
-_UNKNOWN = _Known()
+_Chosen = tuple[Drawn, tuple[int, ...] | None, int, bool]
+"""A list to show, the apprentice's own if it is not shown, how many items of it are excluded, and
+whether its feedback is learnt from."""
 
 
 def _choose(
@@ -175,32 +150,32 @@ def _choose(
         best = tuple(places[str(name)] for name in live.learner.best(query))
         order, n_excluded = _without(best, request, names, live)
         ones = (1.0,) * min(config.k, len(names))
-        known = _Known(1.0, 1.0, ones, 1.0 if config.k >= len(names) else 0.0)
-        return _Chosen(order, False, None, *known, b"", None, n_excluded, False)
-    impression = live.impression(query, round)
-    own, note = tuple(impression.ranking.tolist()), impression.note
-    propensity = None if math.isnan(impression.propensity) else impression.propensity
-    noted = (note if note.dtype is _NOTE_TYPE else note.astype(_NOTE_TYPE)).tobytes()
-    explored = impression.explored
+        least = 1.0 if config.k >= len(names) else 0.0
+        return Drawn(order, False, None, b"", 1.0, 1.0, ones, least), None, n_excluded, False
+    drawn = live.draw(query, round)
     if config.mode == "apprentice":
-        ranking, known, learnt, n_excluded, teaches = _apprentice(
-            live, request, impression, own, names, secret
-        )
-        return _Chosen(ranking, explored, propensity, *known, noted, learnt, n_excluded, teaches)
-    order, n_excluded = _without(own, request, names, live) if request.exclude else (own, 0)
-    teaches = order is own or order[: config.k] == own[: config.k]
-    known = _known(live, impression) if teaches else _UNKNOWN
-    return _Chosen(order, explored, propensity, *known, noted, None, n_excluded, teaches)
+        return _apprentice(live, request, drawn, round, names, secret)
+    if not request.exclude:
+        return drawn, None, 0, True
+    order, n_excluded = _without(drawn.ranking, request, names, live)
+    if order[: config.k] != drawn.ranking[: config.k]:
+        return _instead(drawn, order), None, n_excluded, False
+    return msgspec.structs.replace(drawn, ranking=order), None, n_excluded, True
+
+
+def _instead(drawn: Drawn, ranking: tuple[int, ...]) -> Drawn:
+    """Return another ranking shown in the same round, whose propensities are unknown."""
+    return Drawn(ranking, drawn.explored, drawn.propensity, drawn.note)
 
 
 def _apprentice(
     live: LiveRanker,
     request: RankRequest,
-    impression: Impression,
-    own: tuple[int, ...],
+    drawn: Drawn,
+    round: int,
     names: tuple[str, ...],
     secret: bytes,
-) -> tuple[tuple[int, ...], _Known, tuple[int, ...] | None, int, bool]:
+) -> _Chosen:
     """Show the caller's list, or in a share of rounds the apprentice's own.
 
     If the own list is never shown, the apprentice learns from rounds in which the caller's list has
@@ -208,29 +183,22 @@ def _apprentice(
     sample, and rounds in which both lists agree are not. Excluded items are left out of both lists;
     if that changes the top k of the own list, the round is not learnt from.
     """
-    share, k = live.config.apprentice_share, live.config.k
+    share, k, own = live.config.apprentice_share, live.config.k, drawn.ranking
     baseline, n_excluded = _without(_baseline(request, names), request, names, live)
-    if share > 0.0 and _coin(live.name, impression.round, secret) < share:
+    if share > 0.0 and _coin(live.name, round, secret) < share:
         order, _ = _without(own, request, names, live)
         if order[:k] != own[:k]:
-            return order, _UNKNOWN, None, n_excluded, False
-        known = _known(live, impression)
-        chances, *others = known.chances, known.p_marginal, known.p_conditional, known.least_chance
-        marginal, conditional, least = [None if one is None else share * one for one in others]
-        scaled = None if chances is None else tuple(share * chance for chance in chances)
-        return order, _Known(marginal, conditional, scaled, least), None, n_excluded, True
+            return _instead(drawn, order), None, n_excluded, False
+        chances, *others = drawn.chances, drawn.p_marginal, drawn.p_conditional, drawn.least_chance
+        scaled = [None if one is None else share * one for one in others]
+        known = None if chances is None else tuple(share * chance for chance in chances)
+        marginal, conditional, least = scaled
+        own_list = Drawn(
+            order, drawn.explored, drawn.propensity, drawn.note, marginal, conditional, known, least
+        )
+        return own_list, None, n_excluded, True
     agree = share == 0.0 and set(baseline[:k]) == set(own[:k])
-    return baseline, _UNKNOWN, own, n_excluded, agree
-
-
-def _known(live: LiveRanker, impression: Impression) -> _Known:
-    learner = live.learner
-    chances = learner.chances(impression)
-    if chances is None:
-        marginal = None if math.isnan(impression.propensity) else impression.propensity
-        return _Known(marginal, marginal)
-    known, least = tuple(chances.tolist()), learner.least_chance(impression)
-    return _Known(known[-1], learner.chance_given_the_past(impression), known, least)
+    return _instead(drawn, baseline), own, n_excluded, agree
 
 
 def _baseline(request: RankRequest, names: tuple[str, ...]) -> tuple[int, ...]:

@@ -18,6 +18,9 @@ from keyhole.service.store import open_store
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import event_at
 
+_GARBAGE = 20_000
+"""The number of objects made between two garbage collections."""
+
 
 def check_lock(settings: Settings, store: Store) -> None:
     """Raise if other machines could reach a service without an access key."""
@@ -48,6 +51,7 @@ def opener(settings: Settings, store: Store, preparer: Preparer) -> Callable[[],
             preparer.watch()
             gc.collect()
             gc.freeze()
+            gc.set_threshold(_GARBAGE)  # a group of requests makes few cycles and many objects
         finally:
             gc.enable()
         return desk

@@ -28,7 +28,14 @@ from keyhole.service.commands import (
 )
 from keyhole.service.events import Outcome
 from keyhole.service.group_commit import MOST_IN_A_GROUP, Desk
-from keyhole.service.http.problems import BadBody, Refused, encode, problem_of, refused_body
+from keyhole.service.http.problems import (
+    BadBody,
+    Refused,
+    encode,
+    encode_lines,
+    problem_of,
+    refused_body,
+)
 from keyhole.service.http.request import JSON_TYPES, NDJSON_TYPES, body_of, decode, json_of
 from keyhole.service.structured_logs import logger
 
@@ -89,7 +96,8 @@ async def rank_batch(request: Request, service: "Service") -> Response:
     idem = None if key is None else _idempotency_key(key)
     command = RankMany(request.path_params["ranker"], _requests(body), idem)
     replies = await service.desk.submit(command)
-    return json_response(RankBatchReply([_item(reply) for reply in replies]))
+    items = [each if isinstance(each, RankItem) else _problem(each) for each in replies]
+    return json_response(RankBatchReply(items))
 
 
 def _requests(body: bytes) -> list[RankRequest | Exception]:
@@ -118,11 +126,9 @@ def _apart(body: bytes) -> list[msgspec.Raw]:
         raise refused_body(error) from None
 
 
-def _item(reply: RankItem | Exception) -> RankItem:
-    """Return the result of one request; an exception becomes its problem."""
-    if isinstance(reply, RankItem):
-        return reply
-    problem = problem_of(reply)
+def _problem(error: Exception) -> RankItem:
+    """Return the result of a request that was refused."""
+    problem = problem_of(error)
     return RankItem(problem.status, type=problem.type, detail=problem.detail)
 
 
@@ -156,9 +162,7 @@ async def give_feedback_batch(request: Request, service: "Service") -> Response:
     desk, ranker = service.desk, request.path_params["ranker"]
     desk.engine.usable(ranker)
     replies = await _became_of(desk, ranker, given)
-    return Response(
-        b"".join([encode(reply) + b"\n" for reply in replies]), media_type=NDJSON_TYPES[0].decode()
-    )
+    return Response(encode_lines(replies), media_type=NDJSON_TYPES[0].decode())
 
 
 async def _became_of(desk: Desk, ranker: str, lines: list[tuple[int, bytes]]) -> list[LineReply]:
@@ -174,7 +178,7 @@ async def _became_of(desk: Desk, ranker: str, lines: list[tuple[int, bytes]]) ->
             continue
         if said.event_id in waves[-1] or len(waves[-1]) == MOST_IN_A_GROUP:
             waves.append({})  # the second feedback on a list is compared with the first
-        waves[-1][said.event_id] = FeedbackRequest(said.status, said.relevance, said.truth)
+        waves[-1][said.event_id] = said
         numbers.append(number)
     commands = [GiveMany(ranker, wave) for wave in waves]
     outcomes = await asyncio.gather(*map(desk.submit, commands), return_exceptions=True)

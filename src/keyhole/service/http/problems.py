@@ -17,7 +17,8 @@ from keyhole.service import errors
 
 Headers = Mapping[str, str]
 
-encode = msgspec.json.Encoder().encode
+_encoder = msgspec.json.Encoder()
+encode, encode_lines = _encoder.encode, _encoder.encode_lines
 
 TYPE_PREFIX = "urn:keyhole:problem:"
 CONTENT_TYPE = "application/problem+json"

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from msgspec.structs import force_setattr
+
 from keyhole.service.errors import Conflict, StoreDamaged
-from keyhole.service.events import FIRST_LINK, Event, link_of, linked
+from keyhole.service.events import FIRST_LINK, Event, link_of
 from keyhole.service.store.base import Store
 
 
@@ -24,7 +26,7 @@ def _what_is_wrong(tip: Tip | Event, event: Event) -> str | None:
     if event.seq != tip.seq + 1:
         return f"must have seq {tip.seq + 1}, got {event.seq}"
     if not event.link:
-        linked(tip.link, event)
+        force_setattr(event, "link", link_of(tip.link, event))
     # A damaged column may hold any type; the hashed text shows the types of the others.
     elif type(event.body) is not bytes or event.link != link_of(tip.link, event):
         return f"must link to the hash of the event before it; event {event.seq} does not"

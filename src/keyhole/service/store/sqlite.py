@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from msgspec.structs import astuple
 
 from keyhole.base.files import shortened
 from keyhole.service.errors import Conflict, StoreDamaged, StoreError, StoreFailed, StoreFull
@@ -35,6 +36,7 @@ _CHECKPOINT_PAGES = 8_000
 """The size of the write-ahead log that triggers a checkpoint, in pages: 32 MB."""
 
 _KEY_COLUMNS = "prefix, sha256, scopes, rankers, created_at, expires_at, name, used_at"
+# The fields of Event, in order.
 _COLUMNS = "ranker, seq, kind, key, idem, at, body, link"
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _SELECT = f"SELECT {_COLUMNS} FROM events WHERE ranker = ?"  # noqa: S608
@@ -156,8 +158,7 @@ class SqliteStore(Store):
         with ExitStack() as until_written:
             db = until_written.enter_context(self._writing())
             self._tips.update(follow(events, self._tip))
-            rows = [(e.ranker, e.seq, e.kind, e.key, e.idem, e.at, e.body, e.link) for e in events]
-            db.executemany(_INSERT, rows)
+            db.executemany(_INSERT, map(astuple, events))
             # SQLite releases the GIL for every row, and getting it back from a busy thread takes
             # milliseconds: so insert rows here, and only commit in the other thread.
             return until_written.pop_all().close
