@@ -155,7 +155,7 @@ def test_lists_are_sorted_by_the_measure_itself(tmp_path):
         (["--rankers", "rtopk,rtopk"], "--rankers must be different names"),
         (["--rankers", "rtopc"], "Did you mean 'rtopk'"),
         (["--shuffle"], "for query-document lists alone"),
-        (["--world", "graded", "--shuffle"], "need the FILEs"),
+        (["--world", "graded", "--shuffle"], "need FILEs"),
         (["a.txt", "--world", "flips"], "--world must not be given with FILEs"),
         (["--world", "graded", "--items", "3"], "for fixed lists alone"),
         (["--runs", "0"], "runs must be"),

@@ -1,14 +1,15 @@
 """A game is what one gets by asking the ranker, the world, the reveal and the judge in turn."""
 
 import itertools
-from threading import Event
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from keyhole import Flips, RTopK, play, replay
 from keyhole.base.errors import FeedbackTooSmall, InvalidInput
-from keyhole.base.threads import play_runs
+from keyhole.base.threads import Stop, play_runs
 from keyhole.contracts.lists import Feedback
 from keyhole.game.comparators import best_fixed
 from keyhole.game.log import Log
@@ -142,44 +143,52 @@ def test_progress_adds_up():
         assert sum(told) == 3 * ROUNDS
 
 
+def has_ended(stop: Stop, within: float) -> bool:
+    """Return whether a run is asked to stop within some seconds."""
+    until = time.monotonic() + within
+    while not stop.asked and time.monotonic() < until:
+        time.sleep(0.01)
+    return stop.asked
+
+
 def test_one_run_that_fails_stops_the_others():
     def run(number, report, stop):
         if number == 1:
             raise InvalidInput("no")
         report(1)
-        return stop.wait(30.0)  # an error elsewhere ends it at once
+        return has_ended(stop, 30.0)  # an error elsewhere ends it at once
 
     with pytest.raises(InvalidInput, match="no"):
         play_runs(run, 3, 3, None)
-    alone = play_runs(lambda number, _, stop: (number, stop.is_set()), 3, 1, None)
+    alone = play_runs(lambda number, _, stop: (number, stop.asked), 3, 1, None)
     assert alone == [(0, False), (1, False), (2, False)]
-    assert isinstance(play_runs(lambda *given: given[2], 1, 4, None)[0], Event)
+    assert isinstance(play_runs(lambda *given: given[2], 1, 4, None)[0], Stop)
 
 
 # ------------------------------------------------------------------ logs
 
 
 def test_runs_end_however_often_they_are_interrupted(monkeypatch):
-    """A second interrupt comes before the first has stopped them."""
+    """Every call on the way out is interrupted: only an assignment cannot be."""
 
-    class Interrupted(Event):
+    class Interrupted(ThreadPoolExecutor):
         n_calls = 0
 
-        def set(self):
+        def shutdown(self, *args, **kwargs):
             self.n_calls += 1
             if self.n_calls == 1:
                 raise KeyboardInterrupt
-            super().set()
+            super().shutdown(*args, **kwargs)
 
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
     ended = []
-    monkeypatch.setattr("keyhole.base.threads.Event", Interrupted)
+    monkeypatch.setattr("keyhole.base.threads.ThreadPoolExecutor", Interrupted)
     monkeypatch.setattr("keyhole.base.threads.wait", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        play_runs(lambda *given: ended.append(given[2].wait(5.0)), 2, 2, None)
-    assert all(ended)
+        play_runs(lambda *given: ended.append(has_ended(given[2], 5.0)), 2, 2, None)
+    assert ended == [True, True]
 
 
 def test_logs_of_rounds_by_hand(tmp_path):

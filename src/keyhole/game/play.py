@@ -7,7 +7,6 @@ per-round API calls. Lists may be fixed or come with every query, from memory or
 import time
 from collections.abc import Callable
 from functools import partial
-from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from keyhole.base.errors import (
     shown,
 )
 from keyhole.base.limits import check_memory
-from keyhole.base.threads import n_cores, play_runs
+from keyhole.base.threads import Stop, n_cores, play_runs
 from keyhole.contracts.measures import Measure, measure_work
 from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.reveals import Reveal
@@ -132,7 +131,7 @@ def _new_board(game: _Game, before: RunEnd | None) -> GameBuffers:
     )
 
 
-def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Event) -> RunEnd:
+def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Stop) -> RunEnd:
     ranker, world, comparator = game.ranker, game.world, game.comparator
     n_items = world.n_items
     before = None if game.start is None else game.start.ends[run]
@@ -159,7 +158,7 @@ def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Event)
             )
         step = max(1, _SEGMENT_WORK // max(n_items * max(1, matrix.shape[1]), comparator.n_sums))
         for first in range(first_of_part, end_of_part, step):
-            if stop.is_set():
+            if stop.asked:
                 break
             end = min(first + step, end_of_part)
             game.play_rounds(

@@ -4,14 +4,13 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from threading import Event
 from typing import Any
 
 import numpy as np
 
 from keyhole.base.described import PlainData, check_fields
 from keyhole.base.errors import check_choice, check_integer
-from keyhole.base.threads import n_cores, play_runs
+from keyhole.base.threads import Stop, n_cores, play_runs
 from keyhole.lab.kinds.ad_data import (
     BUNDLED_SET,
     CAMPAIGNS,
@@ -121,8 +120,8 @@ def _value(spec: AdSpec, seed: int) -> float:
 def play_ads(label: str, spec: AdSpec, report: Callable[[int], None] | None = None) -> Curve:
     """Return the measured values, one run per row, trained on all cores."""
 
-    def play_run(run: int, tell: Callable[[int], None], stop: Event) -> float:
-        value = float("nan") if stop.is_set() else _value(spec, spec.seed + run)
+    def play_run(run: int, tell: Callable[[int], None], stop: Stop) -> float:
+        value = float("nan") if stop.asked else _value(spec, spec.seed + run)
         tell(1)
         return value
 
