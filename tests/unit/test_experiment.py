@@ -27,6 +27,18 @@ GAMES = {
 }  # fmt: skip
 
 
+def test_a_ranker_is_told_the_rounds_the_top_the_measure_and_the_seed():
+    built = Experiment(
+        ranker="rtopk", items=7, top=2, rounds=1_234, seed=5, measure="SumLoss",
+        ranker_options={"n_blocks": 30},
+    ).build()  # fmt: skip
+    told = {name: built.ranker.settings[name] for name in ("n_items", "horizon", "k", "seed")}
+    assert told == {"n_items": 7, "horizon": 1_234, "k": 2, "seed": 5}
+    assert built.ranker.settings["n_blocks"] == 30
+    assert str(built.ranker.settings["measure"]) == str(built.measure)
+    assert built.ranker.settings["max_grade"] == max(built.world.max_grade, 1.0)
+
+
 def write_lists(path):
     rows = [f"{n % 3} qid:{n // 4} 1:{n % 5} 2:{n % 7}" for n in range(24)]
     path.write_text("\n".join(rows) + "\n")
