@@ -4,8 +4,8 @@ A log of many events and snapshots is made once, as a kill leaves it: the last o
 write-ahead log alone. A copy with one bit changed, anywhere in either file, is opened as the
 service opens it, held against what the whole log leads to (states, waiting lists, what people are
 shown), and gone on with. A flip must be found, or healed from the log, or make no difference: a
-service that goes on from something else without a word is what this looks for. Where the last
-transaction was changed in the write-ahead log, it may be missing, as after a power cut.
+service that goes on from something else without a word is what this looks for. SQLite drops a last
+transaction that is changed in the write-ahead log: the lock file says that it was acknowledged.
 """
 
 import argparse
@@ -38,7 +38,6 @@ from keyhole.service.events import Key
 from keyhole.service.group_commit import Desk
 from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.store import open_store
-from keyhole.service.store.wal import Journal
 
 _ITEMS = ["coffee", "tea", "milk", "cocoa"]
 _RANKERS = ("drinks", "news", "shop")
@@ -71,30 +70,21 @@ def make(path: Path, *, n_rounds: int = 90) -> None:
         store.add_key(Key("kh_first", bytes(32), ("rank", "feedback"), ("*",), 1_000))
 
 
-def leave(path: Path, whole: Path, shorter: Path, *, n_rounds: int) -> None:
-    """Go on with a log, and copy it as a kill would leave it, and as one before the last event."""
+def leave(path: Path, whole: Path, *, n_rounds: int) -> None:
+    """Go on with a log, and copy it as a kill would leave it."""
     with open_store(path) as store:
         engine = Engine(store)
         for round in range(n_rounds, n_rounds + max(n_rounds // 10, 2)):
             for ranker in _RANKERS:
                 _live_on(engine, ranker, round)
-        _copy(path, shorter)
         engine.execute(Rank("shop", RankRequest(), "the last"), _LATER)
         _copy(path, whole)
 
 
 def _copy(path: Path, other: Path) -> Path:
-    for end in ("", "-wal"):
+    for end in ("", "-wal", ".lock"):
         shutil.copy(f"{path}{end}", f"{other}{end}")
     return other
-
-
-def last_transaction(path: Path) -> int:
-    """Return where the last transaction of a write-ahead log begins, in its bytes."""
-    frames = Journal(path).frames
-    ends = [number for number, frame in enumerate(frames) if frame and frame.n_pages]
-    content = Path(f"{path}-wal").read_bytes()
-    return 32 + (ends[-2] + 1) * (24 + int.from_bytes(content[8:12]))
 
 
 def _request(ranker: str, wait_seconds: float = 600.0) -> RankerRequest:
@@ -197,22 +187,12 @@ def _gone_on(engine: Engine, name: str) -> list[Any]:
     return [*map(msgspec.to_builtins, said), engine.ranker(name).seq]
 
 
-def verdict(path: Path, expected: dict[str, Any], shorter: dict[str, Any] | None = None) -> str:
-    """Return what became of a changed log, or raise :class:`Wrong`.
-
-    Where it may have lost its last transaction, ``shorter`` is what it leads to without that.
-    """
+def verdict(path: Path, expected: dict[str, Any]) -> str:
+    """Return what became of a changed log, or raise :class:`Wrong`."""
     try:
         found = look(path)
     except (StoreError, RankerDamaged):
         return "found"
-    if shorter is not None and all(found.get(name) == shorter[name] for name in _RANKERS):
-        _judged(found, shorter)
-        return "cut short"
-    return _judged(found, expected)
-
-
-def _judged(found: dict[str, Any], expected: dict[str, Any]) -> str:
     for name in _RANKERS:
         for entry in (name, f"{name}, later"):
             if entry in found and found[entry] != expected[entry]:
@@ -235,15 +215,11 @@ def flip(n_times: int, *, seed: int = 0, n_rounds: int = 600) -> Counter[str]:
     """Return how many single bits, changed one at a time, had each verdict."""
     numbers, counts = random.Random(seed), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
-        made, whole, shorter = (
-            Path(folder) / f"{name}.db" for name in ("made", "whole", "shorter")
-        )
+        made, whole = Path(folder) / "made.db", Path(folder) / "whole.db"
         make(made, n_rounds=n_rounds)
-        leave(made, whole, shorter, n_rounds=n_rounds)
+        leave(made, whole, n_rounds=n_rounds)
         contents = {end: Path(f"{whole}{end}").read_bytes() for end in ("", "-wal")}
-        last = 8 * last_transaction(whole)
         expected = look(_copy(whole, Path(folder) / "expected.db"))
-        without_last = look(shorter)
         n_events = sum(expected[name]["seq"] for name in _RANKERS)
         sizes = f"{len(contents['']):,} bytes, {len(contents['-wal']):,} in -wal"
         print(f"{n_events:,} events, {sizes}")
@@ -254,9 +230,8 @@ def flip(n_times: int, *, seed: int = 0, n_rounds: int = 600) -> Counter[str]:
             changed[bit // 8] ^= 1 << bit % 8
             path = _copy(whole, Path(folder) / f"{number}.db")
             Path(f"{path}{end}").write_bytes(changed)
-            may_be_cut = without_last if end and bit >= last else None
             try:
-                counts[verdict(path, expected, may_be_cut)] += 1
+                counts[verdict(path, expected)] += 1
             except (Wrong, Exception) as error:
                 counts["WRONG"] += 1
                 kind = "" if isinstance(error, Wrong) else f"{type(error).__name__}: "

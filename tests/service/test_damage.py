@@ -36,6 +36,8 @@ from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.replay import check_ranker
 from keyhole.service.snapshots import kept_by
 from keyhole.service.store import backup, open_store
+from keyhole.service.store.file_lock import acknowledged
+from keyhole.service.store.integrity import check_log
 from keyhole.service.store.sqlite import SqliteStore
 from keyhole.service.store.wal import Journal
 from tests.service.asking import Asked, problem
@@ -504,7 +506,7 @@ def left_by_a_kill(path):
     with open_store(path) as store:
         for number in range(8):
             rank(Engine(store), event_id=f"after {number}".replace(" ", "-"))
-        for end in ("", "-wal"):
+        for end in ("", "-wal", ".lock"):
             shutil.copy(f"{path}{end}", f"{left}{end}")
     return left
 
@@ -524,12 +526,10 @@ def test_a_journal_that_lost_what_was_acknowledged_is_noticed(path):
         left.write_bytes(database)
         journal.write_bytes(changed)
         left.with_name("left.db-shm").unlink(missing_ok=True)
-        if frame > ends[-2]:  # as if the power had been cut before it was acknowledged
-            with open_store(left) as store:
-                assert last_of(store).seq == 43
-            continue
+        is_last = frame > ends[-2]
+        what = "event 44 .* acknowledged" if is_last else "-wal is damaged: the last acknowledged"
         for _ in range(2):  # nor is it forgotten at the second start
-            with pytest.raises(StoreDamaged, match="-wal is damaged: the last acknowledged events"):
+            with pytest.raises(StoreDamaged, match=what):
                 open_store(left)
         n_found += 1
     assert n_found > 30
@@ -537,6 +537,51 @@ def test_a_journal_that_lost_what_was_acknowledged_is_noticed(path):
     backup.copy_log(left, copy, lambda _: None)
     with open_store(copy) as store:
         assert 36 <= last_of(store).seq < 44
+
+
+def test_a_log_that_ends_before_the_last_acknowledged_event_is_noticed(path):
+    left, earlier = left_by_a_kill(path), path.with_name("earlier.db")
+    with open_store(left, read_only=True) as store:
+        last_link = last_of(store).link.hex()
+    lock = left.with_name("left.db.lock")
+    assert acknowledged(left) == ("animals", 44, last_link)
+    backup.copy_log(left, earlier, lambda _: None)
+    with open_store(left) as store:
+        rank(Engine(store), event_id="the-last")
+        assert acknowledged(left).seq == 45
+    told = lock.read_bytes()
+    shutil.copy(earlier, left)  # by hand: the log of yesterday, and no word about the event since
+    lost = pytest.raises(
+        StoreDamaged, match=r"event 45 of ranker 'animals', which was acknowledged"
+    )
+    for is_reader in (False, True):
+        with lost, open_store(left, read_only=is_reader) as store:
+            check_log(store)
+    assert lock.read_bytes() == told
+    lock.write_bytes(told[:-2_000] + b"?" + told[-1_999:])  # a torn record says nothing
+    assert acknowledged(left) is None
+    open_store(left).close()
+    lock.write_bytes(told)
+    lock.unlink()
+    with open_store(left) as store:
+        assert last_of(store).seq == 44
+
+
+def test_a_restored_log_and_a_new_one_owe_nothing_to_the_one_before(path):
+    monday = path.with_name("monday.db")
+    backup.copy_log(path, monday, lambda _: None)
+    with open_store(path) as store:
+        rank(Engine(store), event_id="tuesday")
+    path.unlink()
+    told = CliRunner().invoke(app, ["db", "restore", str(monday), str(path)])
+    assert told.exit_code == 0
+    with open_store(path) as store:
+        assert last_of(store).seq == 36
+        rank(Engine(store), event_id="wednesday")
+    path.unlink()
+    with open_store(path, create=True) as store:
+        assert store.rankers() == []
+        assert acknowledged(path) is None
 
 
 def test_a_journal_with_frames_of_one_before_is_whole(path):

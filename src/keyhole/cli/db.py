@@ -79,8 +79,10 @@ def restore_command(
     keyhole db restore monday.db service.db
     """
     from keyhole.service.store.backup import copy_log
+    from keyhole.service.store.file_lock import forget_acknowledged
 
     copy_log(backup, file, lambda copy: _must_be_whole(copy, backup, replay=True))
+    forget_acknowledged(file)
     say(f"{shortened(file)} has been restored from {shortened(backup)}.")
 
 

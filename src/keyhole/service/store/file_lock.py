@@ -1,17 +1,50 @@
-"""The write lock of a log file: one writing process, and no accidental new log."""
+"""The write lock of a log file: one writing process, no accidental new log, no lost tail."""
 
 import fcntl
 import os
 import sys
+import zlib
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
 
 from keyhole.base.files import shortened
 from keyhole.service.errors import StoreError, StoreGone, StoreInUse
+from keyhole.service.events import Event
 
 _MARK = b"There is a log beside this file, which is the lock of whoever writes to it.\n"
+_RECORD = 2_048
+"""The bytes after the mark: the last acknowledged event, its checksum, and spaces."""
+
 _Inode = tuple[int, int]
 _held: set[_Inode] = set()
 """Files locked by this process: closing another handle to one would drop SQLite's POSIX locks."""
+
+
+class Acknowledged(NamedTuple):
+    """The last event that a client was told to be durable."""
+
+    ranker: str
+    seq: int
+    link: str
+
+
+def acknowledged(path: Path) -> Acknowledged | None:
+    """Return the last acknowledged event of a log, or None if the lock file does not say it."""
+    with suppress(OSError, ValueError), path.with_name(path.name + ".lock").open("rb") as file:
+        file.seek(len(_MARK))
+        checksum, _, told = file.read(_RECORD).rstrip().partition(b" ")
+        if told and int(checksum, 16) == zlib.crc32(told):
+            return msgspec.json.decode(told, type=Acknowledged)
+    return None
+
+
+def forget_acknowledged(path: Path) -> None:
+    """Forget the last acknowledged event: another log is to stand here."""
+    with suppress(FileNotFoundError), path.with_name(path.name + ".lock").open("rb+") as file:
+        file.truncate(min(len(_MARK), os.fstat(file.fileno()).st_size))
 
 
 class Holding:
@@ -19,7 +52,8 @@ class Holding:
 
     It locks two files: the log, which may have other names through hard links, and a lock file
     beside it. The lock file stays: it proves that the log existed, so that a missing log is
-    recreated only with ``create``.
+    recreated only with ``create``, and it names the last acknowledged event, so that a log that
+    ends before it is noticed.
     """
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
@@ -52,11 +86,23 @@ class Holding:
                 "back, restore a backup with keyhole db restore, or start an empty log with "
                 "keyhole serve --create."
             )
+        forget_acknowledged(path)
 
     def mark(self) -> None:
         """Mark the lock file: from now on the log exists."""
         if os.fstat(self._beside).st_size == 0:
             os.write(self._beside, _MARK)
+
+    def acknowledge(self, event: Event) -> None:
+        """Write down that this event is durable, before a client is told so.
+
+        It is not synced: after a power cut an earlier event may stand there, which says less but
+        nothing wrong. Where it cannot be written, the event is durable all the same.
+        """
+        told = msgspec.json.encode(Acknowledged(event.ranker, event.seq, event.link.hex()))
+        record = b"%08x %s" % (zlib.crc32(told), told)
+        with suppress(OSError):
+            os.pwrite(self._beside, record.ljust(_RECORD), len(_MARK))
 
     def gone(self) -> str | None:
         """Return a sentence if the file was moved, deleted or replaced; else None."""

@@ -17,7 +17,7 @@ from keyhole.service.errors import Conflict, StoreDamaged, StoreError, StoreFail
 from keyhole.service.events import Event, Key, Kind, Snapshot
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import Tip, follow, tip_of
-from keyhole.service.store.file_lock import Holding
+from keyhole.service.store.file_lock import Holding, acknowledged
 from keyhole.service.store.sqlite_file import (
     MIGRATIONS,
     SECRET_SIZE,
@@ -124,6 +124,8 @@ class SqliteStore(Store):
                 self._check_journal(journal)
                 prepare(self._writer, self.path, _migrations)
                 self._holding.mark()
+                if lost := self._lost():
+                    raise StoreDamaged(f"{lost}.")
                 self._writer.set_wal_hook(self._note_pages)
             except BaseException:
                 with suppress(apsw.Error):
@@ -156,7 +158,7 @@ class SqliteStore(Store):
         if not events:
             return lambda: None
         with ExitStack() as until_written:
-            db = until_written.enter_context(self._writing())
+            db = until_written.enter_context(self._writing(events[-1]))
             self._tips.update(follow(events, self._tip))
             db.executemany(_INSERT, map(astuple, events))
             # SQLite releases the GIL for every row, and getting it back from a busy thread takes
@@ -188,8 +190,8 @@ class SqliteStore(Store):
             db.execute(f"PRAGMA user_version = {db.pragma('user_version')}")
 
     @contextmanager
-    def _writing(self) -> Iterator[apsw.Connection]:
-        """Provide the write connection for one transaction."""
+    def _writing(self, last: Event | None = None) -> Iterator[apsw.Connection]:
+        """Provide the write connection for one transaction, which may append events."""
         with self._write:
             self._check_open()
             if self.read_only:
@@ -210,6 +212,8 @@ class SqliteStore(Store):
             except (StoreFailed, StoreDamaged):
                 self._failed = True
                 raise
+            if last is not None:
+                self._holding.acknowledge(last)
             self._move_pages()
 
     @contextmanager
@@ -297,7 +301,24 @@ class SqliteStore(Store):
             raise StoreDamaged(f"{shortened(self.path)} is damaged: it must have a secret.")
         return secret
 
+    def _lost(self) -> str | None:
+        """Return a sentence if the last acknowledged event is not in the log; else None."""
+        told = acknowledged(self.path)
+        if told is None:
+            return None
+        event = self.event(told.ranker, told.seq)
+        if event is not None and event.link.hex() == told.link:
+            return None
+        return (
+            f"{shortened(self.path)} must hold event {told.seq} of ranker {told.ranker!r}, which "
+            "was acknowledged, as the file with the suffix .lock beside it says: put back the file "
+            "with the suffix -wal that belongs to it, restore a backup with keyhole db restore, or "
+            "delete the .lock file to go on without the lost events"
+        )
+
     def damage(self) -> Iterator[str]:
+        if lost := self._lost():
+            yield lost
         with self._reader() as db:
             self._inspecting = db
             try:
