@@ -346,6 +346,7 @@ EFFECTS = {
 
 WITHOUT = {
     "keys create --name": "what a key is called, and nothing else (test_key_uses has its list)",
+    "db outbox --every": "when it copies again, for ever (test_outbox counts the waits)",
     "warm --jobs": "how many compile at once; the code is the same (test_warm has 1 and 2)",
     "warm --baseline": "which processor is compiled for, which processes of its own do",
     "warm --quiet": "a progress bar, which only a terminal has",

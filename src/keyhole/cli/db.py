@@ -1,13 +1,14 @@
-"""The commands that check, back up, restore and export the log of a service."""
+"""The commands that check, back up, restore, export and copy the log of a service."""
 
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from keyhole.base.display import counted
-from keyhole.base.errors import check_choice
+from keyhole.base.errors import check_choice, check_number
 from keyhole.base.files import check_file, shortened, writing_atomically
 from keyhole.cli.description_options import command
 from keyhole.cli.exit_codes import ExitCode, VerdictIsNo
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 db_commands = typer.Typer(
     name="db",
-    help="Check, back up, restore and export the log of the service.",
+    help="Check, back up, restore, export and copy the log of the service.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -109,6 +110,39 @@ def export_command(
         with writing_atomically(out) as target:
             n_rows = _WRITERS[out.suffix](store, ranker, after, target)
     say(f"{counted(n_rows, 'event' if out.suffix == '.ndjson' else 'row')} in {shortened(out)}.")
+
+
+@db_commands.command(name="outbox")
+@command(of_service=True)
+def outbox_command(
+    file: Log,
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the copy.")],
+    every: Annotated[float | None, "Go on, and copy what is new every so many seconds."] = None,
+) -> None:
+    """Copy new events to hive-partitioned Parquet, for polars, DuckDB or Spark.
+
+    Writes FOLDER/ranker=NAME/day=YYYY-MM-DD/FIRST-LAST.parquet, also while the service runs. Every
+    event is in one file, without gaps, however often the copy is interrupted and run again. The
+    column `body` has what belongs to the kind of an event, as JSON.
+
+        keyhole db outbox service.db copy/ --every 60
+    """
+    from keyhole.service.store.integrity import n_events
+    from keyhole.service.store.outbox import copy_events, held, n_copied
+
+    if every is not None:
+        check_number(every, "--every", at_least=1.0)
+    with _opened(file) as store, held(folder):
+        while True:
+            total = sum(n_events(store).values()) - n_copied(store, folder)
+            with progress_bar("Events", total, every is not None, "events") as advance:
+                n_new = copy_events(store, folder, advance)
+            if every is None:
+                say(f"{counted(n_new, 'new event')} in {shortened(folder)}.")
+                return
+            if n_new:
+                say(f"{counted(n_new, 'new event')} in {shortened(folder)}.")
+            sleep(every)
 
 
 # --------------------------------------------------------------------------- check

@@ -204,7 +204,7 @@ def write_parquet(rows: Iterable[dict[str, Any]], target: IO[bytes]) -> int:
     Columns use the names of the Open Bandit Pipeline where it has one: ``action``, ``position``,
     ``pscore``, ``reward`` and ``context``.
     """
-    pl = _polars()
+    pl = load_polars()
     time = pl.Datetime("ms", "UTC")
     schema = {
         "event_id": pl.String,
@@ -240,7 +240,8 @@ def write_parquet(rows: Iterable[dict[str, Any]], target: IO[bytes]) -> int:
     return int(frame.height)
 
 
-def _polars() -> Any:
+def load_polars() -> Any:
+    """Return the module, or say how to install it."""
     try:
         return import_module("polars")
     except ModuleNotFoundError:
