@@ -9,6 +9,7 @@ from keyhole import FTPL, Flips
 from keyhole.base.errors import InvalidInput
 from keyhole.checks import living
 from keyhole.contracts.lists import Feedback
+from keyhole.contracts.repeats import Rounds
 from keyhole.rankers.lists.gradient import Descent
 from keyhole.worlds.queries import Queries
 
@@ -157,6 +158,7 @@ def test_late_answers():
     def doubled(self, impression, feedback):
         FTPL.update(self, impression, feedback)
         if impression.query.items not in (None, self.items):
+            self.rounds = Rounds()  # or the second would be known for one
             FTPL.update(self, impression, feedback)
 
     def turned(self, impression, feedback):

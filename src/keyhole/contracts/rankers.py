@@ -35,6 +35,7 @@ from keyhole.contracts.lists import (
     values_by_position,
 )
 from keyhole.contracts.registry import Configured
+from keyhole.contracts.repeats import Rounds
 from keyhole.contracts.rows import Guarantee, Look
 from keyhole.contracts.states import (
     are_finite,
@@ -145,6 +146,7 @@ class Ranker(Configured, ABC):
         self.seed = check_seed(seed)
         self.run = check_integer(run, "`run`", at_least=0, at_most=2**31)
         self.next_round = 0
+        self.rounds = Rounds()
         self.lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -254,6 +256,7 @@ class Ranker(Configured, ABC):
             if len(note):
                 self.kernel.note(self.params, work, note)
             self.next_round = max(self.next_round, round + 1)
+            self.rounds.show(round)
         return Impression(round, query, ranking, bool(explored), float(propensity), note)
 
     def best(self, query: Query | None = None) -> list[Item]:
@@ -274,7 +277,9 @@ class Ranker(Configured, ABC):
         """Learn from what was revealed of an impression, in any order and after any delay.
 
         A number is the relevance of the first item shown; a list of numbers, of the first ones.
-        What cannot be learnt from is refused, and then nothing has changed.
+        What cannot be learnt from is refused, and then nothing has changed. The first answer to an
+        impression counts: a later one changes nothing, for the last 10,240 rounds that this ranker
+        has shown (not those before it was loaded from a file).
         """
         self._learn(impression, shown_in(impression), feedback)
 
@@ -299,10 +304,13 @@ class Ranker(Configured, ABC):
             check_note(impression.note, self.kernel.note_size(self.params)),
         )
         with self.lock:
+            if self.rounds.is_learnt(impression.round):
+                return
             work = self.scratch(n_items)
             with self.undone_unless_finite(n_items):
                 self._prepare(features, work)
                 self.kernel.update(self.params, self.state, seen, work)
+            self.rounds.learn(impression.round)
             self.next_round = max(self.next_round, impression.round + 1)
 
     @contextmanager

@@ -1,6 +1,7 @@
 """What every ranker of a fixed list is told about its game, and its epochs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar, NamedTuple, Self, TypedDict, Unpack
 
 import numpy as np
@@ -225,9 +226,12 @@ class FixedListRanker(Ranker):
             earlier = self._carried_to(names)
             before = {name: array.copy() for name, array in earlier.state._asdict().items()}
             earlier.update(impression, feedback)
+            if self.rounds.is_learnt(impression.round):
+                return
             with self.undone_unless_finite(self.n_items):
                 self._credit(earlier, before)
             self.next_round = max(self.next_round, earlier.next_round)
+            self.rounds.learn(impression.round)
 
     def _is_of_another_list(self, query: Query) -> bool:
         """Return whether a list has other items than this ranker's."""
@@ -248,7 +252,7 @@ class FixedListRanker(Ranker):
                 f"items must leave the state of {type(self).__name__} finite, but what is known of "
                 f"these adds up to more than numbers can be."
             )
-        other.next_round = self.next_round
+        other.next_round, other.rounds = self.next_round, copy(self.rounds)
         return other
 
     def settings_for(self, where: IntArray) -> dict[str, Any]:
