@@ -51,9 +51,10 @@ def judged(rng: Any, n_rounds: int = N_ROUNDS) -> tuple[Rounds, Scoring]:
 
 
 def both(rounds: Rounds, weights: Any, scoring: Scoring, confidence: float) -> dict[str, Any]:
-    """Return both estimates of what weights earn, as replies have them."""
+    """Return both estimates of what weights earn, as replies have them, with their intervals."""
     found = item_estimates(rounds, weights, scoring)
-    return record_of({name: Line.of(each, confidence) for name, each in found.items()})
+    of = ("betting", "student-t")  # a bootstrap takes longer than all else, and nobody looks at it
+    return record_of({name: Line.of(each, confidence, names=of) for name, each in found.items()})
 
 
 def worth(order: list[str]) -> float:
