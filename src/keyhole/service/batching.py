@@ -39,7 +39,10 @@ def drawn_by(learner: Ranker, impression: Impression) -> Drawn:
     known = learner.chances(impression)
     if known is None:
         return Drawn(*drawn, marginal, marginal)
-    chances, given_past = tuple(known.tolist()), learner.chance_given_the_past(impression)
+    chances = tuple(known.tolist())
+    given_past = chances[-1]
+    if type(learner).chance_given_the_past is not Ranker.chance_given_the_past:
+        given_past = learner.chance_given_the_past(impression)
     return Drawn(*drawn, chances[-1], given_past, chances, learner.least_chance(impression))
 
 

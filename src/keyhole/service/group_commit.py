@@ -496,15 +496,15 @@ class Desk:
     def _due_snapshots(self, made: list[Made]) -> list[LiveRanker]:
         """Return the rankers that are due for a snapshot after these events.
 
-        A snapshot holds every waiting list. It comes after half as many events at the earliest, so
-        that its share of the cost of an event does not grow with them.
+        A snapshot holds every waiting list. It comes after twice as many events at the earliest, so
+        that its share of the cost of an event stays constant, and few requests wait for it.
         """
         due = []
         for name in {event.ranker for event, _ in made}:
             live = self.engine.rankers.get(name)
             if live is None:
                 continue
-            if live.seq - live.snapshot_at >= max(self._snapshot_every, len(live.waiting) // 2):
+            if live.seq - live.snapshot_at >= max(self._snapshot_every, 2 * len(live.waiting)):
                 live.snapshot_at = live.seq
                 due.append(live)
         return due

@@ -1,7 +1,7 @@
 """The fast path: endpoints to rank and to give feedback."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.requests import Request
@@ -154,41 +154,67 @@ async def give_feedback_batch(request: Request, service: "Service") -> Response:
     body = await body_of(request, service.settings.max_body_bytes, NDJSON_TYPES)
     n_lines = body.count(b"\n")
     if n_lines <= 2 * MAX_LINES:  # some may be empty
-        lines = enumerate(body.split(b"\n"), 1)
-        given = [(number, line) for number, line in lines if line.strip()]
-        n_lines = len(given)
+        n_lines = sum(not line.isspace() for line in body.split(b"\n") if line)
     if n_lines > MAX_LINES:
         raise InvalidInput(f"A batch must have at most {MAX_LINES} lines, got {n_lines}.")
     desk, ranker = service.desk, request.path_params["ranker"]
     desk.engine.usable(ranker)
-    replies = await _became_of(desk, ranker, given)
+    replies = await _became_of(desk, ranker, _at_once(body) or _line_by_line(body))
     return Response(encode_lines(replies), media_type=NDJSON_TYPES[0].decode())
 
 
-async def _became_of(desk: Desk, ranker: str, lines: list[tuple[int, bytes]]) -> list[LineReply]:
-    """Return the results of lines, in their order; an exception becomes its line's problem."""
-    replies: dict[int, LineReply] = {}
+_Lines = list[tuple[int, FeedbackLine | Exception]]
+"""The lines of a batch with their numbers; an exception becomes its line's problem."""
+
+
+def _at_once(body: bytes) -> _Lines | None:
+    """Return the lines of a batch decoded in one call; None if they must be decoded one by one.
+
+    The decoder does not insist on one value per line, but a value that ends and another one that
+    begins at every line end leave no other reading of as many values as lines.
+    """
+    text = body.removesuffix(b"\n")
+    n_lines = text.count(b"\n") + 1
+    if text.count(b"}\n{") != n_lines - 1 or b"\\u0000" in text:
+        return None
+    try:
+        said = _feedback_line.decode_lines(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return [*enumerate(said, 1)] if len(said) == n_lines else None
+
+
+def _line_by_line(body: bytes) -> _Lines:
+    found: _Lines = []
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if line.strip():
+            try:
+                found.append((number, decode(_feedback_line, line)))
+            except Exception as error:
+                found.append((number, error))
+    return found
+
+
+async def _became_of(desk: Desk, ranker: str, lines: _Lines) -> list[LineReply]:
+    """Return the results of lines, in their order."""
     waves: list[dict[str, FeedbackRequest]] = [{}]
-    numbers: list[int] = []
-    for number, line in lines:
-        try:
-            said = decode(_feedback_line, line)
-        except Exception as error:
-            replies[number] = _refused_line(number, None, error)
-            continue
-        if said.event_id in waves[-1] or len(waves[-1]) == MOST_IN_A_GROUP:
-            waves.append({})  # the second feedback on a list is compared with the first
-        waves[-1][said.event_id] = said
-        numbers.append(number)
+    for _, said in lines:
+        if isinstance(said, FeedbackLine):
+            if said.event_id in waves[-1] or len(waves[-1]) == MOST_IN_A_GROUP:
+                waves.append({})  # the second feedback on a list is compared with the first
+            waves[-1][said.event_id] = said
     commands = [GiveMany(ranker, wave) for wave in waves]
     outcomes = await asyncio.gather(*map(desk.submit, commands), return_exceptions=True)
-    asked = iter(numbers)
+    told: list[Any] = []
     for wave, outcome in zip(waves, outcomes, strict=True):
-        told = [outcome] * len(wave) if isinstance(outcome, BaseException) else outcome
-        for event_id, reply in zip(wave, told, strict=True):
-            number = next(asked)
-            replies[number] = _line_reply(number, event_id, reply)
-    return [replies[number] for number, _ in lines]
+        told += [outcome] * len(wave) if isinstance(outcome, BaseException) else outcome
+    replies = iter(told)
+    return [
+        _line_reply(number, said.event_id, next(replies))
+        if isinstance(said, FeedbackLine)
+        else _refused_line(number, None, said)
+        for number, said in lines
+    ]
 
 
 def _line_reply(number: int, event_id: str, reply: FeedbackReply | Exception) -> LineReply:

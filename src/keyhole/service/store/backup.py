@@ -10,7 +10,7 @@ import apsw
 
 from keyhole.base.errors import CannotWrite, InvalidInput
 from keyhole.base.files import shortened
-from keyhole.service.store.sqlite_file import MIGRATIONS, connect, sentences, version_of
+from keyhole.service.store.sqlite_file import MIGRATIONS, Sentences, connect, version_of
 
 _STEP = 1_000
 """Pages copied between two checks for an interrupt."""
@@ -45,7 +45,7 @@ def _copy_pages(source: Path, target: Path) -> None:
     """Copy a database and sync the copy."""
     with closing(connect(source, read_only=True)) as old, closing(connect(target)) as new:
         version_of(old, source, len(MIGRATIONS))
-        with sentences(source):
+        with Sentences(source):
             # A read transaction sees one consistent state, whatever is appended meanwhile.
             old.execute("BEGIN")
             old.execute("SELECT count(*) FROM sqlite_schema").fetchall()

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from types import TracebackType
 
 import apsw
 
@@ -37,27 +38,60 @@ MIGRATIONS: tuple[str, ...] = tuple(
 """The migrations from version n - 1 to version n; they never change."""
 
 
-@contextmanager
-def sentences(path: Path) -> Iterator[None]:
-    """Translate errors of SQLite into one sentence each."""
-    name = shortened(path)
-    try:
-        yield
-    except apsw.FullError:
-        raise StoreFull(f"The disk of {name} is full; nothing was written.") from None
-    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError) as error:  # SQLError: no such table
-        raise StoreDamaged(f"{name} must be a log of Keyhole's service: {error}.") from None
-    except UnicodeDecodeError:
-        raise StoreDamaged(f"{name} is damaged: a text in it is not UTF-8.") from None
-    except apsw.InterruptError:
-        raise StoreError(f"{name} has been closed.") from None
-    except (apsw.BusyError, apsw.LockedError):
-        seconds = PATIENCE_MS // 1000
-        raise StoreInUse(f"{name} is locked by another process since {seconds} seconds.") from None
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise StoreError(f"{name} cannot be opened: {error}.") from None
-    except (apsw.IOError, apsw.NoMemError, apsw.ProtocolError) as error:
-        raise StoreFailed(f"{name} cannot be read or written: {error}.") from None
+_SENTENCES: tuple[tuple[tuple[type[BaseException], ...], type[StoreError], str], ...] = (
+    ((apsw.FullError,), StoreFull, "The disk of {name} is full; nothing was written."),
+    (  # SQLError: no such table
+        (apsw.CorruptError, apsw.NotADBError, apsw.SQLError),
+        StoreDamaged,
+        "{name} must be a log of Keyhole's service: {error}.",
+    ),
+    ((UnicodeDecodeError,), StoreDamaged, "{name} is damaged: a text in it is not UTF-8."),
+    ((apsw.InterruptError,), StoreError, "{name} has been closed."),
+    (
+        (apsw.BusyError, apsw.LockedError),
+        StoreInUse,
+        f"{{name}} is locked by another process since {PATIENCE_MS // 1000} seconds.",
+    ),
+    (
+        (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError),
+        StoreError,
+        "{name} cannot be opened: {error}.",
+    ),
+    (
+        (apsw.IOError, apsw.NoMemError, apsw.ProtocolError),
+        StoreFailed,
+        "{name} cannot be read or written: {error}.",
+    ),
+)
+"""What errors of SQLite become, and in which words."""
+
+
+class Sentences:
+    """Translates errors of SQLite within a ``with`` block into one sentence each.
+
+    A class, because every look-up passes it: a generator takes five times as long.
+    """
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Raise the sentence of an error that has one."""
+        if error is None:
+            return
+        for kinds, becomes, sentence in _SENTENCES:
+            if isinstance(error, kinds):
+                raise becomes(sentence.format(name=shortened(self._path), error=error)) from None
 
 
 @contextmanager
@@ -80,7 +114,7 @@ def connect(
     if not path.is_file():
         raise StoreError(f"{shortened(path)} must be a log of Keyhole's service: there is no file.")
     flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
-    with sentences(path):
+    with Sentences(path):
         db = apsw.Connection(str(path), flags=flags, vfs=vfs)
         try:
             db.set_busy_timeout(PATIENCE_MS)
@@ -95,7 +129,7 @@ def connect(
 
 def version_of(db: apsw.Connection, path: Path, newest: int) -> int:
     """Return the schema version of a log, 0 for an empty file; raise for other databases."""
-    with sentences(path):
+    with Sentences(path):
         version, application = db.pragma("user_version"), db.pragma("application_id")
         is_empty = not db.execute("SELECT count(*) FROM sqlite_schema").get
     if application != APPLICATION and not (is_empty and version == application == 0):
@@ -113,7 +147,7 @@ def version_of(db: apsw.Connection, path: Path, newest: int) -> int:
 def prepare(db: apsw.Connection, path: Path, migrations: Sequence[str]) -> None:
     """Migrate a log to the newest schema; the caller holds the write lock."""
     version = version_of(db, path, len(migrations))
-    with sentences(path):
+    with Sentences(path):
         if db.pragma("journal_mode", "WAL") != "wal":  # SQLite returns the mode instead of raising
             raise StoreFailed(f"{shortened(path)} cannot be given a write-ahead log.")
         db.execute("PRAGMA cache_size = -32768")
