@@ -33,7 +33,7 @@ _PLAIN = {
     "progress", "timeout",
 }  # fmt: skip
 """Keywords that only say how something is done."""
-_LOOKS = {
+LOOKS = {
     "alpha", "c", "color", "colors", "edgecolor", "facecolor", "figsize", "fontsize", "fontweight",
     "frameon", "framealpha", "ha", "highlight", "justify", "layout", "linestyle", "linewidth", "ls",
     "lw", "marker", "markersize", "markup", "ms", "pad", "rotation", "soft_wrap", "style",
@@ -166,7 +166,7 @@ def _arguments(node: ast.Call, source: Text) -> Iterator[Change]:
             yield QUANTILE, *source.span(argument), f"((1.0 + {source.text(argument)}) / 2.0)"
     end_of_function = source.span(node.func)[1]
     for keyword in node.keywords:
-        if keyword.arg is None or keyword.arg in _PLAIN | _LOOKS or called(node)[:5] == "check":
+        if keyword.arg is None or keyword.arg in _PLAIN | LOOKS or called(node)[:5] == "check":
             continue  # of a check, whose argument would go on as it is
         begin, end = source.span(keyword.value)
         before = [stop for stop in ends if stop <= begin]

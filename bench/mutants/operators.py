@@ -26,6 +26,7 @@ _SYMBOLS = {
     type(ast.parse(f"a {symbol} b", mode="eval").body.op): symbol  # type: ignore[attr-defined]
     for symbol in _ARITHMETIC
 }
+_SURE_ALONE = {"strict"}  # it stops what never happens
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -232,6 +233,9 @@ def _changeable(node: ast.AST) -> list[ast.AST]:
             return []
         case ast.Call(func=ast.Name(id="cast")):
             return [*node.args[1:]]
+        case ast.Call():
+            shown = [each for each in node.keywords if each.arg not in aimed.LOOKS | _SURE_ALONE]
+            return [node.func, *node.args, *shown]
         case ast.AnnAssign():
             return [] if node.value is None else [node.value]
     return list(ast.iter_child_nodes(node))

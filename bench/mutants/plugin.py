@@ -6,7 +6,9 @@ time, all of them for at most ``MUTANTS_WHOLE``. Without it all tests run, for a
 ``MUTANTS_LIMIT``, and the functions of the package that they call are noted.
 
 Limits are of processor time, so that a busy machine stops nothing. A test that waits for what never
-comes needs none: it is stopped when nothing has worked for ``IDLE`` seconds.
+comes needs none: it is stopped when nothing has worked for ``IDLE`` seconds. A run that was paused
+itself has waited for nothing; clocks that tests look at went on, so that what fails in such a test
+is noted as ``PAUSED`` and says nothing.
 """
 
 import json
@@ -23,8 +25,9 @@ from typing import Any
 
 import pytest
 
-TIMED_OUT = "timed out"
+TIMED_OUT, PAUSED = "timed out", "paused"
 IDLE = 90.0  # seconds in which a test and what it started hardly use the processor
+GAP = 15.0  # seconds without a turn for a thread that wants one each second: all was stopped
 _HARDLY = 0.5  # seconds of the processor
 _LONGER = 40  # times the limit for what is marked to run interpreted
 _SOURCE = f"{Path.cwd() / 'src'}{os.sep}"
@@ -38,6 +41,7 @@ class Plugin:
         self._found: dict[str, dict[str, Any]] = {}
         self._called: set[CodeType] = set()
         self._running: str | None = None
+        self._ticked, self._was_paused = time.monotonic(), False
         threading.Thread(target=self._stop_what_waits, daemon=True).start()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -51,6 +55,7 @@ class Plugin:
         self._found[item.nodeid] = {"outcome": "passed"}
         self._running = item.nodeid
         self._called.clear()
+        self._was_paused = False
         began = time.process_time()
         limit = self._limit if self._tests is None else self._tests[item.nodeid]
         if item.get_closest_marker("interpreted") and not item.get_closest_marker("compiled"):
@@ -77,7 +82,10 @@ class Plugin:
         while True:
             time.sleep(1.0)
             used, now, running = sum(os.times()[:4]), time.monotonic(), self._running
-            if running is None or running != test or used > seen + _HARDLY:
+            paused = now - self._ticked > GAP
+            self._was_paused |= paused
+            self._ticked = now
+            if running is None or running != test or used > seen + _HARDLY or paused:
                 seen, since, test = used, now, running
             elif now - since > IDLE:
                 self._found[running]["outcome"] = TIMED_OUT
@@ -97,6 +105,9 @@ class Plugin:
         if report.outcome != "passed":
             late = report.failed and TIMED_OUT in report.longreprtext
             self._found[report.nodeid]["outcome"] = TIMED_OUT if late else report.outcome
+            # The thread that looks for pauses may have had no turn since the last one.
+            if report.failed and (self._was_paused or time.monotonic() - self._ticked > GAP):
+                self._found[report.nodeid]["outcome"] = PAUSED
 
     def pytest_sessionfinish(self) -> None:
         self._out.write_text(json.dumps(self._found))

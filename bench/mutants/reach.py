@@ -26,7 +26,12 @@ INTERPRETED_LIMIT = 0.5  # seconds of processor time; tests that take longer are
 COMPILED_SECONDS = 3.0  # what such a test is taken to need
 FILE_SECONDS = 0.3  # what it takes to import a file of tests
 FILES = ("tests/*/test_*.py", "src/**/*.py", "docs/*.md", "README.md")
-LEFT_OUT = ("tests/papers", "tests/ecosystem", "tests/browser")
+LEFT_OUT = (
+    "tests/papers",
+    "tests/ecosystem",
+    "tests/browser/test_browser.py",
+    "tests/browser/test_site.py",
+)
 """Which tests are not tried: those that play for minutes, or need other packages or a browser."""
 
 

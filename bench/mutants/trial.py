@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.mutants.operators import Mutant
-from bench.mutants.plugin import TIMED_OUT
+from bench.mutants.plugin import PAUSED, TIMED_OUT
 from bench.mutants.reach import Tests, digest_of, file_of
 from bench.mutants.trees import Tree
 
@@ -15,6 +15,7 @@ KILLED, LATE, SURVIVED, UNREACHED = "killed", TIMED_OUT, "survived", "unreached"
 _FAILED = {"failed": KILLED, TIMED_OUT: LATE}
 _SLOWER, _SECONDS = 10, 5.0  # a test may take so many times its time, and so many seconds more
 _START = 60.0  # seconds until pytest has imported everything
+_PAUSES = 5  # so often what fails in a run that was paused is run again
 _COMPILING = 4.0  # seconds that a test waits for code that a mutant has made cold, on average
 IMPORTS, WHOLE_TURN = "the imports", "the whole turn"
 
@@ -128,9 +129,12 @@ def _run(tests: dict[str, float], tree: Tree, interpreted: bool, fresh: bool) ->
     files = sorted({file_of(test) for test in tests})
     # Compiled code hears no signal, so that its limit is that of the whole turn.
     whole = _START + sum(limits.values())
-    code, found = tree.pytest(
-        files, interpreted=interpreted, limits=limits, fresh=fresh, whole=whole
-    )
+    for _ in range(_PAUSES):
+        code, found = tree.pytest(
+            files, interpreted=interpreted, limits=limits, fresh=fresh, whole=whole
+        )
+        if all(seen["outcome"] != PAUSED for seen in found.values()):
+            break
     failed = [(test, seen["outcome"]) for test, seen in found.items() if seen["outcome"] in _FAILED]
     if failed:
         by, outcome = failed[0]

@@ -74,6 +74,8 @@ def test_the_mutants_of_a_line(text, expected):
         'if __name__ == "__main__":\n    main()',
         "Pairs = dict[key, value]",
         "cast(list[1], x)",
+        "zip(a, b, strict=True)",
+        "axes.plot(a, lw=1.5, zorder=3)",
     ],
 )
 def test_what_no_machine_reads_has_no_mutants(text):
@@ -388,6 +390,36 @@ def test_what_waits_for_ever_is_timed_out(project):
     assert found == {"if not n_left:  ->  if (n_left):": "timed out"}
     verdict = json.loads((project / ".cache/mutants/verdicts.jsonl").read_text())
     assert verdict["by"] == "tests/unit/test_one.py::test_leave"
+
+
+def test_a_pause_kills_nothing(project):
+    """Whoever stops all processes for a while makes tests fail that look at a clock."""
+    plugin = project / "bench/mutants/plugin.py"
+    patient = plugin.read_text()
+    assert patient.count("GAP = 15.0") == patient.count("IDLE = 90.0") == 1
+    hasty = patient.replace("GAP = 15.0", "GAP = 2.0").replace("IDLE = 90.0", "IDLE = 3.0")
+    plugin.write_text(hasty)
+    (project / "tests/unit/test_one.py").write_text(
+        dedent("""
+            import os, subprocess, time
+            from pathlib import Path
+            from fake.one import larger, total
+
+            def test_larger():
+                began = time.monotonic()
+                assert larger(2, 2) == 2
+                if "MUTANTS_TESTS" in os.environ and not Path("was_paused").exists():
+                    Path("was_paused").touch()
+                    pid = os.getpid()
+                    subprocess.Popen(["sh", "-c", f"sleep 4; kill -CONT {pid}"])
+                    os.kill(pid, 19)
+                    time.sleep(0.1)
+                assert time.monotonic() - began < 3.0
+        """)
+    )
+    found, _ = outcomes(project, "--only", "fake/one.py:9")
+    assert set(found.values()) == {"survived"}
+    assert (project / ".cache/mutants/tree0/was_paused").exists()
 
 
 def test_what_hears_no_signal_is_timed_out_by_processor_time(project, monkeypatch):
