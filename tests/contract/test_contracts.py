@@ -85,6 +85,11 @@ RANKER_EXAMPLES: dict[str, list[tuple[str, Callable[..., Ranker], World | None]]
         ("DCG", lambda: MAKE["ftpl"](5, horizon=100), None),
         ("unknown horizon", lambda: MAKE["ftpl"](5, measure="PairwiseLoss", seed=3), None),
     ],
+    "adaptive-ftpl": [
+        ("DCG", lambda: MAKE["adaptive-ftpl"](5), None),
+        ("graded", lambda: MAKE["adaptive-ftpl"](5, max_grade=3, seed=3), GRADED),
+    ],
+    "leader": [("SumLoss", lambda: MAKE["leader"](5, measure="SumLoss"), None)],
     "onlinerank": [
         (name, lambda name=name: MAKE["onlinerank"](5, horizon=50, sampler=name), None)
         for name in SUBROUTINES

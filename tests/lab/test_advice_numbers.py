@@ -101,7 +101,11 @@ def expected_bounds(name, n_items, k, grades):
     d, r, a = papers_constants(name, n_items, grades)
     cells = math.ceil(n_items / k)
     constants = keystone.constants(name, n_items, k, float(grades - 1))
+    above = [DISCOUNT[name](place) - DISCOUNT[name](n_items - 1) for place in range(n_items)]
+    penalty = sum(w * math.log((n_items + 1) / (p + 1)) for p, w in enumerate(above))
+    gain = gain_of(name, grades - 1)
     return {
+        "adaptive-ftpl": lambda t: gain * math.sqrt(2 * penalty * sum(above) * (t + 1)),
         "keystone": lambda t: keystone.safety_bound(constants, t),
         "rtopk": lambda t: 3.0 * (r * r * d * a * cells) ** (1 / 3) * t ** (2 / 3),
         "ftpl": lambda t: 2.0 * math.sqrt(d * r * a * t),
@@ -286,7 +290,7 @@ def test_those_named_have_as_good_a_rate_as_the_first(name, n_items, k, features
 
 
 def test_the_rates_are_those_of_the_theorems():
-    roots = ("semibandit", "neighbourhood", "ftpl", "hedge")
+    roots = ("semibandit", "neighbourhood", "ftpl", "adaptive-ftpl", "hedge")
     thirds = ("keystone", "rtopk", "iw-onlinerank", "forecaster", "contextual-rtopk")
     expected = {**dict.fromkeys(roots, 0.5), **dict.fromkeys(thirds, 2 / 3), "recall": None}
     assert {name: row.power for name, row in guarantees().items()} == expected

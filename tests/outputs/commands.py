@@ -140,6 +140,8 @@ def comparing(folder: Path) -> Iterator[Output]:
     }
     yield Output("keyhole compare --json", lists, asked)
     yield Output("keyhole compare --json", told("compare", "--rounds", 20, "--items", 3))
+    priced = ["--rankers", "epsilon-greedy", "--price", "--runs", 12]
+    yield Output("keyhole compare --json", told("compare", "--rounds", 50, "--items", 3, *priced))
 
 
 def learning(folder: Path) -> Iterator[Output]:

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import t as student
+from scipy.stats import t as student, ttest_1samp
 
 import keyhole
 from keyhole import Flips, Top
+from keyhole.base.errors import InvalidInput
+from keyhole.lab.price import price_over, ratio_interval
 from keyhole.reveals.full import Full
 from tests.lab.running import run
 from tests.outputs.by_hand import checkpoints, mean_and_error, play_by_hand
 from tests.outputs.inputs import write_lists
 from tests.outputs.test_learn_numbers import learn_by_hand, ndcg_2, read, world_of
-from tests.unit.references import sum_loss
+from tests.unit.references import dcg, sum_loss
 
 pytestmark = pytest.mark.interpreted
 
@@ -215,3 +217,80 @@ def test_who_needs_more_than_is_shown_says_how_much():
         assert told["left_out"][name] == (
             f"{title} needs the relevance of the first 3 of 3 positions, but top(2) shows only 2."
         )
+
+
+def ratio_by_search(part, whole, outside):
+    """Return the ratios at which Student's test begins to tell part - ratio * whole from 0."""
+
+    def is_apart(ratio):
+        differences = np.subtract(part, ratio * np.asarray(whole))
+        return 2 * student.sf(abs(ttest_1samp(differences, 0.0).statistic), len(part) - 1) < outside
+
+    middle, ends = np.mean(part) / np.mean(whole), []
+    for far in (-50.0, 50.0):
+        inside, beyond = middle, middle + far
+        assert is_apart(beyond)
+        for _ in range(60):
+            half = (inside + beyond) / 2
+            inside, beyond = (inside, half) if is_apart(half) else (half, beyond)
+        ends.append(inside)
+    return ends
+
+
+def test_prices_are_ratios_of_regrets_run_by_run():
+    """Regret of who sees one item over that of who sees all, and what is said of it."""
+    asked = ["compare", "--rankers", "epsilon-greedy,random", "--items", 4, "--rounds", 40,
+             "--runs", 20, "--seed", 3, "--against", "leader", "--price"]  # fmt: skip
+    told = json.loads(run(*asked, "--json").stdout)
+    by_run = {row["ranker"]: np.array(row["by_run"]) for row in told["rankers"]}
+    rows = {row["ranker"]: row for row in told["rankers"]}
+    sees_all = {name: by_run[name] for name, row in rows.items() if row["sees"] == "full"}
+    assert set(sees_all) == {"ftpl", "adaptive-ftpl", "leader", "onlinerank", "hedge"}
+    assert not any(rows[name]["is_judged"] or rows[name]["price"] for name in sees_all)
+    best = min(sees_all, key=lambda name: sees_all[name].mean())
+    ranker = keyhole.ranker("epsilon-greedy", n_items=4, horizon=40, k=4, seed=3)
+    games = [
+        play_by_hand(ranker, Flips(4), Top(4), dcg, 40, 3, number, number) for number in range(20)
+    ]
+    whole = np.array([(game.best(False)[-1] - game.shown.sum()) / 40 for game in games])
+    said = " | ".join(told["verdict"])
+    outside = 0.05 / (2 * len(sees_all) + 2)
+    for name, key, references in (
+        ("epsilon-greedy", "price", sees_all[best]), ("random", "price", sees_all[best]),
+        ("epsilon-greedy", "price_over_itself", whole),
+    ):  # fmt: skip
+        price, own = rows[name][key], by_run[name]
+        assert price["over"] == (best if key == "price" else name)
+        assert price["ratio"] == pytest.approx(own.mean() / references.mean())
+        assert price["more"] == pytest.approx(own.mean() - references.mean())
+        low, high = ratio_by_search(own, references, outside)
+        assert price["interval"] == pytest.approx([low, high], rel=1e-6)
+        assert f"{price['ratio']:.2f} ({low:.2f} to {high:.2f})" in said
+    assert rows["random"]["price_over_itself"]["ratio"] == pytest.approx(1.0)
+    assert f"times as much as {best}, the best that sees all" in said
+    printed = " ".join(run(*asked).stdout.split())
+    assert "times who sees all" in printed
+    assert printed.count(f"{rows['random']['price']['ratio']:.2f} (") >= 2  # in table and sentence
+
+
+def test_a_price_that_would_say_nothing_is_not_told():
+    regrets = np.array([3.0, 4.0, 5.0])
+    unsure = price_over(regrets, {"a": np.array([-1.0, 0.5, 2.0])}, 0.05)
+    assert (unsure.ratio, unsure.interval, str(unsure)) == (8.0, None, "8.00")
+    ahead = price_over(regrets, {"a": np.ones(3), "b": -np.ones(3)}, 0.05)
+    assert (ahead.over, ahead.more, ahead.ratio, str(ahead)) == ("b", 5.0, None, "no ratio")
+    assert price_over(regrets, {}, 0.05) is None
+    assert price_over(regrets, {"a": np.full(3, np.nan)}, 0.05) is None
+    with pytest.raises(InvalidInput, match="`price` must be left out for query-document lists"):
+        keyhole.compare(["listnet"], world="graded", rounds=5, runs=2, price=True)
+
+
+def test_an_interval_of_a_ratio_covers_it_as_often_as_it_says():
+    """2,000 ratios of 2: the share outside is 5 %, and two standard errors of it are .01."""
+    numbers = np.random.default_rng(3)
+    missed = 0
+    for _ in range(2000):
+        whole = numbers.normal(1.0, 0.5, 8)
+        low, high = ratio_interval(2.0 * whole + numbers.normal(0.0, 1.0, 8), whole, 0.05) or (0, 9)
+        missed += not low <= 2.0 <= high
+    assert 0.04 <= missed / 2000 <= 0.06

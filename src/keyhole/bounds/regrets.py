@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from keyhole.base.errors import check_integer
-from keyhole.bounds import blocks, ftpl, keystone
+from keyhole.bounds import adaptive_ftpl, blocks, ftpl, keystone
 from keyhole.contracts.measures import Measure
 
 
@@ -40,13 +40,14 @@ def regret_bounds(
     Examples
     --------
     >>> [row.ranker for row in regret_bounds("DCG", 20, 10**6)]
-    ['ftpl', 'rtopk, tight=True', 'keystone', 'rtopk']
+    ['adaptive-ftpl', 'ftpl', 'rtopk, tight=True', 'keystone', 'rtopk']
     """
     rounds = check_integer(rounds, "`rounds`", at_least=1)
     safe = keystone.constants(measure, n_items, k, max_grade)
     n_cells, top = blocks.n_cells(n_items, k), f"top {k}"
     known, tight = "the number of rounds", ftpl.constants(measure, n_items, max_grade, tight=True)
     papers = ftpl.constants(measure, n_items, max_grade)
+    adaptive = adaptive_ftpl.constants(measure, n_items, max_grade)
     rows = [
         RegretBound(
             "keystone", top, "our own proof", "nothing", keystone.safety_bound(safe, rounds)
@@ -54,6 +55,13 @@ def regret_bounds(
         RegretBound("rtopk", top, "Theorem 19", known, ftpl.top_k_bound(papers, n_cells, rounds)),
         RegretBound(
             "rtopk, tight=True", top, "Theorem 19", known, ftpl.top_k_bound(tight, n_cells, rounds)
+        ),
+        RegretBound(
+            "adaptive-ftpl",
+            "all",
+            "our own proof",
+            "nothing",
+            adaptive_ftpl.regret_bound(adaptive, rounds),
         ),
         RegretBound(
             "ftpl", "all", "section 3.2.7.2", known, ftpl.full_information_bound(papers, rounds)

@@ -30,6 +30,7 @@ from keyhole.lab.compare import Comparison, contest
 from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.figures.comparison import save_comparison
 from keyhole.lab.figures.styles import reveal_name, source_name
+from keyhole.lab.price import Price
 from keyhole.lab.results import curves_csv
 from keyhole.rankers import RANKERS
 
@@ -53,6 +54,11 @@ def compare_command(
         list[str] | None,
         "Also play this ranker, with all the feedback it needs, outside the verdict.",
     ] = None,
+    price: Annotated[
+        bool,
+        "Also play all rankers that see everything, and each with everything shown: how many times "
+        "as much is lost by seeing less.",
+    ] = False,
     measure: Annotated[
         str | None, "The measure of a ranking. Default: DCG; NDCG@10 for FILEs."
     ] = None,
@@ -91,6 +97,10 @@ def compare_command(
 
         keyhole compare --items 20 --against ftpl
 
+    How many times as much is lost as by the best that sees all:
+
+        keyhole compare --items 20 --rankers keystone,rtopk --price
+
     On people of your own, or query-document lists:
 
         keyhole compare --world ratings.csv --threshold 4
@@ -115,11 +125,12 @@ def compare_command(
         "measure_options": of_measure,
     }
     asked = replace(experiment, **changes)
-    taking_part = contest(asked, names, against or [], options)
+    taking_part = contest(asked, names, against or [], options, price)
     if out is not None:
         check_figures()
     with output_folder(out) as folder:
-        total = asked.work * len(taking_part.contenders)
+        n_games = len(taking_part.contenders) + len(taking_part.again)
+        total = asked.work * n_games
         with progress_bar("comparing", total, quiet=as_json) as advance:
             comparison = taking_part.play(lambda _: advance)
         record = comparison.as_dict()
@@ -165,6 +176,11 @@ def _where(world: str | list[str]) -> str:
     return ", ".join(names[:2]) + (", …" if len(names) > 2 else "")
 
 
+def _paid(prices: tuple[Price | None, Price | None] | None) -> str:
+    """Return how many times the regret of the best that sees all, for a table."""
+    return "" if prices is None or prices[0] is None else str(prices[0])
+
+
 def _print(comparison: Comparison, record: Any) -> None:
     what = "regret" if comparison.knows_regret else "score"
     lower = lower_is_better(what == "score" and comparison.contest.built.measure.is_loss)
@@ -172,17 +188,20 @@ def _print(comparison: Comparison, record: Any) -> None:
     for row in record["rankers"]:
         low, high = row["worse_by_interval"] or (None, None)
         is_apart = low is not None and row["ranker"] != record["best"]
+        paid = comparison.prices.get(row["ranker"])
         rows.append(
             (
                 escape(row["ranker"]),
                 shown_number(row[f"average_{what}"], row[f"average_{what}_error"]),
+                *((_paid(paid),) if comparison.prices else ()),
                 f"{low:.4f} to {high:.4f}" if is_apart else "",
                 row["standing"] or f"sees {row['sees']}",
             )
         )
+    prices = ("times who sees all>",) if comparison.prices else ()
     show_table(
         escape(f"{record['measure']}; all see {record['sees']}{lower}"),
-        ("ranker", f"average {what}>", "worse than the best by>", "verdict"),
+        ("ranker", f"average {what}>", *prices, "worse than the best by>", "verdict"),
         rows,
     )
     for sentence in record["verdict"]:

@@ -1,5 +1,6 @@
 """Comparisons: every ranker that fits a world, on the same users, and a verdict."""
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from keyhole.experiment.description import (
 from keyhole.game.play import check_playable
 from keyhole.game.trace import Trace, mean_and_error
 from keyhole.lab.paired import AS_GOOD, BEST, WORSE, PairedVerdict, judge_pairs
+from keyhole.lab.price import Price, price_over
 from keyhole.lab.results import REGRET, Axes, Curve, list_axes
 from keyhole.rankers import RANKERS
 from keyhole.rankers.fixed.base import FixedListRanker
@@ -53,16 +55,22 @@ class Contest:
     """The experiment of the first of them: the users, and what is the same for all."""
     contenders: tuple[Contender, ...]
     left_out: dict[str, str]
+    sees_all: tuple[str, ...] = ()
+    """Those beside the others that the price of seeing less is measured by."""
+    again: tuple[Contender, ...] = ()
+    """The others once more, each shown all."""
 
     def play(self, progress: Callable[[str], Callable[[int], None]] | None = None) -> "Comparison":
         """Play all on the same users; ``progress`` is told of whom, and then of rounds."""
-        results = [
-            Result(each, each.built.play(None if progress is None else progress(each.name)))
-            for each in self.contenders
-        ]
+
+        def played(each: Contender) -> Result:
+            return Result(each, each.built.play(None if progress is None else progress(each.name)))
+
+        results = [played(each) for each in self.contenders]
         results.sort(key=lambda result: float(result.costs.mean()))
         costs = {r.contender.name: r.costs for r in results if r.contender.is_judged}
-        return Comparison(self, tuple(results), judge_pairs(costs))
+        again = tuple(played(each) for each in self.again)
+        return Comparison(self, tuple(results), judge_pairs(costs), again)
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,30 @@ class Comparison(Described):
     contest: Contest
     results: tuple[Result, ...]
     verdict: PairedVerdict
+    again: tuple[Result, ...] = ()
+
+    @property
+    def prices(self) -> dict[str, tuple[Price | None, Price | None]]:
+        """What each ranker pays for the keyhole: over the best that sees all, and over itself.
+
+        Empty unless it was asked for. All intervals hold at once with the confidence of the
+        verdict, whichever of those that see all is best.
+        """
+        regrets = {r.contender.name: r.regrets for r in self.results}
+        whole = {r.contender.name: r.regrets for r in self.again}
+        references = {name: regrets[name] for name in self.contest.sees_all}
+        judged = [r.contender.name for r in self.results if r.contender.is_judged]
+        n_ratios = len(judged) * len(references) + len(whole)
+        if not references:
+            return {}
+        outside = (1.0 - self.verdict.confidence) / n_ratios
+        return {
+            name: (
+                price_over(regrets[name], references, outside),
+                price_over(regrets[name], {n: whole[n] for n in whole if n == name}, outside),
+            )
+            for name in judged
+        }
 
     @property
     def knows_regret(self) -> bool:
@@ -169,6 +201,7 @@ def compare(
     *,
     against: Sequence[str] = (),
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    price: bool = False,
     progress: Callable[[str], Callable[[int], None]] | None = None,
     **fields: Any,
 ) -> Comparison:
@@ -185,6 +218,9 @@ def compare(
         Rankers that are shown all that they need, and so are not judged.
     options
         Settings of rankers by their names.
+    price
+        Whether to play also all rankers that see everything, and each that is compared with
+        everything shown, to say how many times as much is lost by seeing less.
     progress
         Called with the name of each ranker before it plays, for what is then called with the
         number of rounds played since the last call.
@@ -207,7 +243,7 @@ def compare(
     else:
         given = fields_of_json(experiment) if isinstance(experiment, str) else experiment or {}
         asked = Experiment.of({"runs": _RUNS, **given, **fields}, "an experiment")
-    return contest(asked, rankers, against, options or {}).play(progress)
+    return contest(asked, rankers, against, options or {}, price).play(progress)
 
 
 def contest(
@@ -215,12 +251,19 @@ def contest(
     names: Sequence[str] | None = None,
     beside: Sequence[str] = (),
     options: Mapping[str, Mapping[str, Any]] = {},
+    price: bool = False,
 ) -> Contest:
     """Return the named rankers, or all that fit, in an experiment in which they see the same.
 
     That is the first position where the experiment does not say; rankers ``beside`` see what they
-    need.
+    need. For a ``price``, all that see everything are beside them, and they play once more with
+    everything shown.
     """
+    if price and experiment.has_queries:
+        raise InvalidInput(
+            "`price` must be left out for query-document lists: it is a ratio of regrets, and the "
+            "best ranking of each is not known."
+        )
     if experiment.top is None and experiment.reveal is None:
         experiment = replace(experiment, top=1)
     options = {experiment.ranker: experiment.ranker_options, **options}
@@ -241,11 +284,43 @@ def contest(
                 left_out[name] = str(error)
     if not contenders:
         raise InvalidInput("At least one ranker must fit what is shown and judged, but none does.")
-    more = [
-        Contender(name, first.beside(name, options.get(name, {}), top=None, reveal=None), False)
-        for name in beside
+    more = [_beside(name, first, options) for name in beside]
+    if not price:
+        return Contest(first, (*contenders, *more), left_out)
+    more += [
+        each
+        for each in _fitting(
+            [name for name in RANKERS if name not in beside],
+            lambda name: _beside(name, first, options),
+        )
+        if each.built.ranker.depth == first.world.n_items and each.name not in _names(contenders)
     ]
-    return Contest(first, (*contenders, *more), left_out)
+    shown_all = replace(first, experiment=replace(first.experiment, top=first.world.n_items))
+    again = _fitting(
+        _names(contenders), lambda name: _contender(name, shown_all, options.get(name, {}))
+    )
+    sees_all = [each.name for each in more if each.built.ranker.depth == first.world.n_items]
+    return Contest(first, (*contenders, *more), left_out, tuple(sees_all), tuple(again))
+
+
+def _names(contenders: Sequence[Contender]) -> list[str]:
+    return [each.name for each in contenders]
+
+
+def _fitting(names: Sequence[str], make: Callable[[str], Contender]) -> list[Contender]:
+    """Return those that can take part."""
+    found = []
+    for name in names:
+        with contextlib.suppress(KeyholeError):
+            found.append(make(name))
+    return found
+
+
+def _beside(
+    name: str, first: BuiltExperiment, options: Mapping[str, Mapping[str, Any]]
+) -> Contender:
+    """Return a ranker that is shown what it needs."""
+    return Contender(name, first.beside(name, options.get(name, {}), top=None, reveal=None), False)
 
 
 def _contender(name: str, first: BuiltExperiment, options: Mapping[str, Any]) -> Contender:
@@ -293,9 +368,45 @@ def _sentences(comparison: Comparison) -> list[str]:
         f"{_ahead(result, comparison)}"
         for result in beside
     ]
+    said += _prices(comparison)
     if verdict.n_runs < 5:
         said.append("With so few runs intervals are wide: --runs 20 tells more apart")
     return said
+
+
+def _prices(comparison: Comparison) -> list[str]:
+    """Return how many times as much is lost by seeing less, in words."""
+    prices, said = comparison.prices, []
+    for name, (of_best, of_own) in prices.items():
+        if of_best is None:
+            continue
+        if of_best.ratio is None:
+            said.append(
+                f"{name} loses {of_best.more:.4f} more than {of_best.over}, which sees all and is "
+                f"no worse than the best fixed ranking"
+            )
+            continue
+        itself = "" if of_own is None or of_own.ratio is None else f", and {of_own} times itself"
+        said.append(
+            f"{name} loses {of_best} times as much as {of_best.over}, the best that sees "
+            f"all{itself}"
+        )
+    if said:
+        said.append(
+            f"All intervals of these ratios hold at once with {comparison.verdict.confidence:.0%} "
+            f"confidence (Fieller, paired by run, Bonferroni), whoever is best of those that see "
+            f"all: {', '.join(comparison.contest.sees_all)}"
+        )
+    return said
+
+
+def _price_record(price: Price | None) -> dict[str, Any] | None:
+    if price is None:
+        return None
+    return {
+        "over": price.over, "more": price.more, "ratio": price.ratio,
+        "interval": None if price.interval is None else list(price.interval),
+    }  # fmt: skip
 
 
 def _ahead(result: Result, comparison: Comparison) -> str:
@@ -318,6 +429,7 @@ def _record(comparison: Comparison) -> Any:
     for result, curve in zip(comparison.results, comparison.curves, strict=True):
         name, gap = result.contender.name, verdict.gaps.get(result.contender.name)
         means, errors = mean_and_error(curve.values)
+        of_best, of_own = comparison.prices.get(name, (None, None))
         rows.append(
             {
                 "ranker": name,
@@ -330,6 +442,8 @@ def _record(comparison: Comparison) -> Any:
                 "standing": None if gap is None else gap.standing,
                 "worse_by": None if gap is None else gap.mean,
                 "worse_by_interval": None if gap is None else [gap.low, gap.high],
+                "price": _price_record(of_best),
+                "price_over_itself": _price_record(of_own),
                 "by_run": (result.regrets if comparison.knows_regret else curve.values[:, -1]),
                 "curve": [[int(t), float(y)] for t, y in zip(curve.x, means, strict=True)],
                 "curve_error": [float(e) for e in errors],

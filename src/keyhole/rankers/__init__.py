@@ -22,6 +22,8 @@ RANKERS: Table[Ranker] = Table(
         "iw-onlinerank": "keyhole.rankers.fixed.iw_onlinerank:IWOnlineRank",
         "neighbourhood": "keyhole.rankers.fixed.neighbourhood:NeighbourhoodWatch",
         "ftpl": "keyhole.rankers.fixed.full_information:FTPL",
+        "adaptive-ftpl": "keyhole.rankers.fixed.adaptive_ftpl:AdaptiveFTPL",
+        "leader": "keyhole.rankers.fixed.leader:Leader",
         "onlinerank": "keyhole.rankers.fixed.full_information:OnlineRank",
         "hedge": "keyhole.rankers.fixed.hedge:Hedge",
         "forecaster": "keyhole.rankers.fixed.forecaster:Forecaster",
