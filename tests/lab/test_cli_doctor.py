@@ -92,7 +92,7 @@ def test_another_number_is_a_loud_no(monkeypatch, wrong):
 
 def test_who_does_not_learn_does_not_pass(monkeypatch):
     random = lambda n_items, **_: RANKERS.make("random", n_items=n_items)  # noqa: E731
-    monkeypatch.setattr("keyhole.rankers.fixed.epsilon_greedy.EpsilonGreedy", random)
+    monkeypatch.setattr("keyhole.rankers.fixed.epsilon_greedy.EpsilonGreedyRanker", random)
     assert "self-test failed" in run("doctor", code=1).stderr
 
 

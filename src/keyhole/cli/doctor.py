@@ -166,10 +166,10 @@ def play_known_game() -> float:
     Its ranker compiles quickly and only counts and divides, which is exact on all machines.
     """
     from keyhole.game.play import play
-    from keyhole.rankers.fixed.epsilon_greedy import EpsilonGreedy
+    from keyhole.rankers.fixed.epsilon_greedy import EpsilonGreedyRanker
     from keyhole.worlds.flips import Flips
 
-    trace = play(EpsilonGreedy(20), Flips(20), rounds=2000, seed=0)
+    trace = play(EpsilonGreedyRanker(20), Flips(20), rounds=2000, seed=0)
     return trace.average_regret.mean
 
 

@@ -127,8 +127,8 @@ def evaluate_command(
     ],
     policy: Annotated[
         str,
-        "The policy: a file saved by keyhole train-policy, uniform, logged or best-fixed: is it "
-        "better?",
+        "The policy to evaluate: a file saved by keyhole train-policy, uniform, logged or "
+        "best-fixed.",
     ],
     baseline: Annotated[
         str, "The baseline: a saved policy, uniform, logged or best-fixed."

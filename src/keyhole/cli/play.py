@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from keyhole.base.errors import InvalidInput
 from keyhole.base.files import write_atomically
-from keyhole.cli.data_options import Ratings
+from keyhole.cli.data_options import RatingsOptions
 from keyhole.cli.description_options import but, command
 from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
@@ -48,7 +48,7 @@ def play_command(
         str | None, "Full-information learner inside rtopk: ftpl (default), plackett-luce, …"
     ] = None,
     experiment: Annotated[Experiment, but(noise=None)],
-    ratings: Ratings,
+    ratings: RatingsOptions,
     settings: Annotated[
         list[str] | None,
         "Any other option, such as ranker.n_blocks=200, ranker.eps_scale=0.1 or world.flip=0.2; "
