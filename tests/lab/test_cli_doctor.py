@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from keyhole.cli import doctor
 from keyhole.cli.app import COMMANDS, app
 from keyhole.cli.completion import commands_of
+from keyhole.kernels.code_cache import code_folder
 from keyhole.lab.study import list_studies
 from keyhole.rankers import RANKERS
 from keyhole.worlds import WORLDS
@@ -91,7 +92,7 @@ def test_another_number_is_a_loud_no(monkeypatch, wrong):
 
 def test_who_does_not_learn_does_not_pass(monkeypatch):
     random = lambda n_items, **_: RANKERS.make("random", n_items=n_items)  # noqa: E731
-    monkeypatch.setattr("keyhole.rankers.fixed.epsilon_greedy.EpsilonGreedy", random)
+    monkeypatch.setattr("keyhole.rankers.fixed.epsilon_greedy.EpsilonGreedyRanker", random)
     assert "self-test failed" in run("doctor", code=1).stderr
 
 
@@ -150,7 +151,7 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch, tmp_path):
         assert ("1 file, 1 MiB" in shown) == (kept is not None)
         assert ("cannot be used" in shown) == (kept is None)
     elsewhere = tmp_path / "else" / "where"
-    monkeypatch.setattr(doctor, "kept_in", lambda: elsewhere / "kernels_0")
+    monkeypatch.setattr(doctor, "kept_in", lambda: elsewhere)
     assert f"{elsewhere}, writable; NUMBA_CACHE_DIR={tmp_path}" not in run("doctor").stdout
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
     shown = run("doctor").stdout
@@ -158,9 +159,15 @@ def test_a_cache_that_cannot_be_written_is_told(monkeypatch, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "kernels_0"]
 
 
-def test_where_compiled_code_is_kept_is_asked_of_the_compiler():
-    kept = doctor.kept_in()
-    assert kept is None or kept.name.startswith(("kernels", "__pycache__"))
+def test_compiled_code_is_counted_where_it_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "play_known_game", lambda: doctor.KNOWN_REGRET)
+    assert doctor.kept_in() == code_folder()
+    kept = tmp_path / "keyhole-0"
+    kept.mkdir()
+    monkeypatch.setattr("keyhole.kernels.code_cache.code_folder", lambda: kept)
+    (kept / "a.code").write_bytes(b"x")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert f"compiled code {tmp_path}, writable; 1 file, 0 MiB" in run("doctor").stdout
 
 
 def test_data_that_is_not_there(monkeypatch, tmp_path):

@@ -55,7 +55,7 @@ def check_begins(caption, begins, what="round"):
 def test_the_figure_of_a_game(tmp_path):
     write_people(tmp_path / "people.csv")
     told, shown = drawn_by(
-        "play", "--ranker", "epsilon-greedy", "--world", tmp_path / "people.csv", "--grades", 4,
+        "play", "--ranker", "rtopk", "--world", tmp_path / "people.csv", "--grades", 4,
         "--top", 2, "--rounds", 150, "--runs", 3, "--seed", 3, "--against", "random", "--out",
         tmp_path / "out",
     )  # fmt: skip
@@ -68,7 +68,9 @@ def test_the_figure_of_a_game(tmp_path):
     check_begins(lines[0], begins)
     for line, each in zip(lines[1:], (told, *told["against"]), strict=True):
         assert line.endswith(f" would now show: {', '.join(each['learnt_ranking'])}")
-    assert [label.partition(",")[2] for label in panel["legend"]] == [" top 2", " top 2"]
+    called = [label.split(", ") for label in panel["legend"]]
+    assert [seen for _, seen in called] == ["top 2", "top 2"]
+    assert [line.partition(" would ")[0] for line in lines[1:]] == [name for name, _ in called]
 
 
 def test_the_figure_of_learning(tmp_path):

@@ -70,7 +70,7 @@ def test_compiled_code_is_counted(tmp_path, monkeypatch):
     sizes = {"a.code": 100, "deep/b.code": 2345, "other.txt": 7}
     for name, size in sizes.items():
         (tmp_path / "code" / name).write_bytes(b"x" * size)
-    monkeypatch.setattr(doctor, "kept_in", lambda: tmp_path / "code" / "kernels")
+    monkeypatch.setattr(doctor, "kept_in", lambda: tmp_path / "code")
     monkeypatch.setattr(doctor, "play_known_game", lambda: 0.5)
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     began = time.perf_counter()

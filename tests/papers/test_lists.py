@@ -206,6 +206,19 @@ def test_a_claim_without_its_data_is_no_success(study, tmp_path, monkeypatch):
     assert invoke(wrong, monkeypatch, "--out", tmp_path / "wrong").exit_code == 1
 
 
+def test_a_study_of_which_no_curve_has_its_data_draws_nothing(study, tmp_path, monkeypatch):
+    monkeypatch.setenv("KEYHOLE_DATA", str(tmp_path / "nothing"))
+    missing = tuple(curve for curve in study.curves if curve.label == "other")
+    lacking = replace(study, curves=missing, claims=study.claims[2:])
+    result = invoke(lacking, monkeypatch, "--out", tmp_path / "out")
+    assert result.exit_code == 2, result.output
+    assert "1 of 1 claim could not be judged" in " ".join(result.stderr.split())
+    assert "Curves and verdicts are in" in result.stdout
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.*")) == [
+        "curves.csv", "verdicts.json",
+    ]  # fmt: skip
+
+
 def test_mq2008_is_played_where_it_is(study, tmp_path):
     if not (data_folder() / "mq2008").is_dir():
         pytest.skip(f"MQ2008 is not in {data_folder()}")

@@ -25,7 +25,7 @@ from keyhole.service.commands import (
     Reset,
 )
 from keyhole.service.engine import Engine
-from keyhole.service.errors import Conflict, NotFound, StaleVersion, WasDeleted
+from keyhole.service.errors import ConflictingRequest, NoSuchResource, StaleVersion, WasDeleted
 from keyhole.service.evaluations import evaluate
 from keyhole.service.events import body_of
 from keyhole.service.group_commit import Desk
@@ -86,7 +86,7 @@ def replayed(engine, name="animals"):
 )
 def test_a_put_that_leaves_out_what_is_set_is_refused(asked, lost):
     engine = engine_of(**asked)
-    with pytest.raises(Conflict, match=f"must include .*`{lost}`, which is .*PATCH"):
+    with pytest.raises(ConflictingRequest, match=f"must include .*`{lost}`, which is .*PATCH"):
         put(engine, items=["eel", *ANIMALS])
     assert engine.ranker("animals").version == 1
     changed = put(engine, items=["eel", *ANIMALS], **asked)
@@ -133,7 +133,7 @@ def test_items_change_alone_and_the_reply_tells_the_list_as_it_is():
     with pytest.raises(InvalidInput):
         revise_now(engine, ItemsEdit(remove=["dog", "ant", "fox", "bee"]))
     configure(engine, "queries", n_features=2)
-    with pytest.raises(Conflict, match="has no fixed list"):
+    with pytest.raises(ConflictingRequest, match="has no fixed list"):
         revised(request_of(engine.ranker("queries")), edit)
 
 
@@ -239,7 +239,7 @@ def test_a_deleted_ranker_is_gone_and_its_log_stays():
                 each.execute(asked)
         with pytest.raises(WasDeleted):
             answer(each, shown.event_id, [1.0])
-        with pytest.raises(NotFound, match=r"no ranker 'plants'\."):
+        with pytest.raises(NoSuchResource, match=r"no ranker 'plants'\."):
             each.ranker("plants")
     assert [event.kind for event in engine.store.events("animals")][-1] == "delete"
     assert check_ranker(engine.store, "animals").problems == ()
@@ -256,11 +256,11 @@ def test_another_ranker_of_a_deleted_ones_name_knows_nothing_of_it():
     reply = configure(engine, items=["x", "y", "z"], k=2, max_grade=3.0)
     assert (reply.created, reply.round, reply.request.k) == (True, 0, 2)
     for event_id in (mine.event_id, keyed.event_id):
-        with pytest.raises(NotFound, match="no event"):
+        with pytest.raises(NoSuchResource, match="no event"):
             answer(engine, event_id, [1.0, 1.0])
-    with pytest.raises(Conflict, match="another ranker 'animals', which was deleted"):
+    with pytest.raises(ConflictingRequest, match="another ranker 'animals', which was deleted"):
         rank(engine, event_id="visit-1")
-    with pytest.raises(Conflict, match="another ranker"):
+    with pytest.raises(ConflictingRequest, match="another ranker"):
         rank(engine, idem="request-1")
     for _ in range(20):
         answer(engine, rank(engine).event_id, [3.0, 0.0])
@@ -269,7 +269,7 @@ def test_another_ranker_of_a_deleted_ones_name_knows_nothing_of_it():
     engine.store.put_snapshot(engine.ranker("animals").snapshot())
     again = Engine(engine.store)
     assert state_of(again) == state_of(engine)
-    with pytest.raises(Conflict, match="another ranker"):
+    with pytest.raises(ConflictingRequest, match="another ranker"):
         rank(again, event_id="visit-1")
 
 
@@ -293,7 +293,7 @@ def test_what_is_asked_while_a_ranker_is_being_deleted_waits():
     engine.store.append([event for event, _ in decision.made])
     engine.apply_all(decision.made)
     engine.settle(decision)
-    with pytest.raises(NotFound):
+    with pytest.raises(NoSuchResource):
         engine.decide(Rank("animals", RankRequest()), 0)
 
 
@@ -309,7 +309,7 @@ def test_a_renamed_ranker_goes_on_from_what_it_knew():
     revise_now(alone, ItemsEdit(remove=["bee"]))
     left = rank(engine)
     rank(alone)
-    with pytest.raises(Conflict, match="There is a ranker 'animals' already"):
+    with pytest.raises(ConflictingRequest, match="There is a ranker 'animals' already"):
         engine.execute(Rename("animals", "animals"))
     reply = engine.execute(Rename("animals", "beasts", by="ops (1a2b)"))
     assert (reply.name, reply.created, reply.waiting) == ("beasts", True, 0)
@@ -319,7 +319,7 @@ def test_a_renamed_ranker_goes_on_from_what_it_knew():
     ]
     with pytest.raises(WasDeleted, match="it was renamed to 'beasts'"):
         answer(engine, left.event_id, [1.0])
-    with pytest.raises(NotFound):
+    with pytest.raises(NoSuchResource):
         answer(engine, left.event_id, [1.0], name="beasts")
     assert [event.kind for event in engine.store.events("beasts")][:2] == ["config", "rebase"]
     last: Any = engine.store.last("animals")
@@ -341,7 +341,7 @@ def test_a_ranker_may_be_renamed_back():
     play(engine, 5)
     assert replayed(engine) == state_of(engine)
     assert set(engine.rankers) == {"animals"}
-    with pytest.raises(Conflict, match="another ranker"):
+    with pytest.raises(ConflictingRequest, match="another ranker"):
         rank(engine, event_id="visit-1")
 
 

@@ -19,7 +19,7 @@ from keyhole.service.commands import (
     RankRequest,
 )
 from keyhole.service.engine import Engine
-from keyhole.service.errors import Conflict, StoreFailed, StoreFull
+from keyhole.service.errors import ConflictingRequest, StoreFailed, StoreFull
 from keyhole.service.events import body_of
 from keyhole.service.group_commit import Desk
 from keyhole.service.ranker_state import LiveRanker
@@ -114,7 +114,7 @@ def test_what_is_about_one_list_is_decided_one_after_the_other():
 
     said, before, after = run(scenario)
     assert [reply.created for reply in said[:2]] == [True, False]
-    assert isinstance(said[2], Conflict)
+    assert isinstance(said[2], ConflictingRequest)
     assert (sorted(before), sorted(after)) == (ANIMALS, ["bee", "cat"])
 
 

@@ -24,7 +24,13 @@ from keyhole.service.commands import (
     RankRequest,
 )
 from keyhole.service.engine import Engine
-from keyhole.service.errors import Conflict, KeyReused, NotFound, NotLearnable, StaleVersion
+from keyhole.service.errors import (
+    ConflictingRequest,
+    KeyReused,
+    NoSuchResource,
+    NotLearnable,
+    StaleVersion,
+)
 from keyhole.service.events import body_of
 from keyhole.service.replay import check_ranker
 from keyhole.service.store.memory import MemoryStore
@@ -74,9 +80,9 @@ def test_feedback_counts_once():
     again = answer(engine, shown.event_id, [1.0])
     assert (first.created, again.created) == (True, False)
     assert again.seq == first.seq
-    with pytest.raises(Conflict, match="has different feedback already"):
+    with pytest.raises(ConflictingRequest, match="has different feedback already"):
         answer(engine, shown.event_id, [0.0])
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictingRequest):
         answer(engine, shown.event_id, status="not_shown")
     assert state_of(engine) == state
     assert kinds(engine) == ["config", "rank", "feedback"]
@@ -121,13 +127,13 @@ def test_feedback_that_cannot_be_is_refused_and_leaves_nothing(given, match):
 
 def test_what_does_not_exist_is_said_so():
     engine = engine_of()
-    with pytest.raises(NotFound, match="no ranker 'plants'"):
+    with pytest.raises(NoSuchResource, match="no ranker 'plants'"):
         rank(engine, "plants")
-    with pytest.raises(NotFound, match="no event 'guess' of ranker"):
+    with pytest.raises(NoSuchResource, match="no event 'guess' of ranker"):
         answer(engine, "guess", [1.0])
     configure(engine, "others")
     mine = rank(engine)
-    with pytest.raises(NotFound):
+    with pytest.raises(NoSuchResource):
         answer(engine, mine.event_id, [1.0], name="others")
 
 
@@ -216,15 +222,15 @@ def test_a_deferred_list_waits_from_its_activation_on():
     other = rank(engine, deferred=True)
     engine.execute(Expire("animals", (live.seq_of[other.event_id],)))
     assert live.learner.state.n.sum() == 0.0  # what was not shown is not missing either
-    with pytest.raises(Conflict, match="no longer be activated"):
+    with pytest.raises(ConflictingRequest, match="no longer be activated"):
         engine.execute(Activate("animals", other.event_id))
     assert answer(engine, other.event_id, [1.0]).learned == "late"  # says nothing of when
-    with pytest.raises(Conflict, match="no longer be activated"):
+    with pytest.raises(ConflictingRequest, match="no longer be activated"):
         engine.execute(Activate("animals", other.event_id))
     third = rank(engine, deferred=True)
     assert answer(engine, third.event_id, [1.0]).learned == "learned"  # so it was shown
     engine.execute(Activate("animals", third.event_id))
-    with pytest.raises(NotFound):
+    with pytest.raises(NoSuchResource):
         engine.execute(Activate("animals", "guess"))
 
 
@@ -248,7 +254,7 @@ def test_an_event_id_of_the_callers_own():
     first = rank(engine, event_id="visit-7")
     assert first.event_id == "visit-7"
     assert rank(engine, event_id="visit-7") == first
-    with pytest.raises(Conflict, match="belongs to another request"):
+    with pytest.raises(ConflictingRequest, match="belongs to another request"):
         rank(engine, event_id="visit-7", deferred=True)
 
 
@@ -262,9 +268,9 @@ def test_a_ranker_is_created_changed_and_left_alone():
     assert kinds(engine) == ["config"]  # nothing has changed
     changed = configure(engine, wait_seconds=30.0)
     assert (changed.version, changed.request.wait_seconds) == (2, 30.0)
-    with pytest.raises(Conflict, match="`measure` of a ranker cannot change"):
+    with pytest.raises(ConflictingRequest, match="`measure` of a ranker cannot change"):
         configure(engine, measure="SumLoss")
-    with pytest.raises(Conflict, match="`k` of a ranker"):
+    with pytest.raises(ConflictingRequest, match="`k` of a ranker"):
         configure(engine, k=2)
 
 
@@ -272,7 +278,7 @@ def test_the_seed_may_be_left_out_of_a_change():
     engine = engine_of()
     changed = configure(engine, wait_seconds=5.0, seed=None)
     assert changed.request.seed == 1
-    with pytest.raises(Conflict, match="`seed`"):
+    with pytest.raises(ConflictingRequest, match="`seed`"):
         configure(engine, seed=2)
 
 
@@ -591,7 +597,7 @@ def test_a_list_never_gets_shorter_than_what_is_revealed_of_it():
     assert configure(engine, k=3, items=["ant", "bee", "cat"]).version == 2
     configure(engine, "queries", n_features=2)
     assert configure(engine, "queries", n_features=2, wait_seconds=3.0).version == 2
-    with pytest.raises(Conflict, match="`n_features` of a ranker cannot change"):
+    with pytest.raises(ConflictingRequest, match="`n_features` of a ranker cannot change"):
         configure(engine, "queries", items=ANIMALS)
 
 

@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from keyhole.service.api import log
-from keyhole.service.errors import Conflict, StoreFailed, StoreFull
+from keyhole.service.errors import ConflictingRequest, StoreFailed, StoreFull
 from keyhole.service.http import problems
 from tests.service.asking import NDJSON, Asked, problem
 
@@ -248,7 +248,7 @@ def test_failures_of_the_disk_have_statuses_of_their_own(service, monkeypatch):
     for error, status, slug in [
         (StoreFull("The disk is full."), 507, "store-full"),
         (StoreFailed("It failed."), 503, "store-failed"),
-        (Conflict("No."), 409, "conflict"),
+        (ConflictingRequest("No."), 409, "conflict"),
         (RuntimeError("secret"), 500, "fault"),
         (RecursionError("secret"), 500, "fault"),
         (UnicodeDecodeError("utf-8", b"secret", 0, 1, "secret"), 500, "fault"),

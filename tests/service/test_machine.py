@@ -13,7 +13,7 @@ from keyhole.base.version import __version__
 from keyhole.service import engine as engines
 from keyhole.service.commands import Activate, Expire
 from keyhole.service.engine import Engine
-from keyhole.service.errors import Conflict, KeyReused, NotFound
+from keyhole.service.errors import ConflictingRequest, KeyReused, NoSuchResource
 from keyhole.service.replay import check_ranker
 from keyhole.service.store import open_store
 from tests.service.desks import answer, configure, rank
@@ -75,7 +75,7 @@ class Service(RuleBasedStateMachine):
         expected = self.model.feedback(event_id, status, given)
         told = list(given) if status == "observed" else None
         if expected == "conflict":
-            with pytest.raises(Conflict):
+            with pytest.raises(ConflictingRequest):
                 answer(self.engine, event_id, told, status)
             return
         reply = answer(self.engine, event_id, told, status)
@@ -89,7 +89,7 @@ class Service(RuleBasedStateMachine):
         if self.model.activate(event_id):
             self.engine.execute(Activate("animals", event_id))
         else:
-            with pytest.raises(Conflict):
+            with pytest.raises(ConflictingRequest):
                 self.engine.execute(Activate("animals", event_id))
 
     @precondition(lambda self: self.model.waiting())
@@ -128,7 +128,7 @@ class Service(RuleBasedStateMachine):
 
     @rule()
     def guess(self):
-        with pytest.raises(NotFound):
+        with pytest.raises(NoSuchResource):
             answer(self.engine, "guess", [1.0] * self.model.k)
 
     @invariant()

@@ -12,7 +12,7 @@ from keyhole.service import batching
 from keyhole.service.commands import Rank, RankMany, RankRequest
 from keyhole.service.dashboard.log import event_row
 from keyhole.service.engine import Engine
-from keyhole.service.errors import Conflict, KeyReused, StoreFull
+from keyhole.service.errors import ConflictingRequest, KeyReused, StoreFull
 from keyhole.service.events import body_of
 from keyhole.service.replay import check_ranker
 from tests.service.asking import ANIMALS, NDJSON, Asked
@@ -81,8 +81,8 @@ def test_a_request_that_is_refused_harms_no_other():
     told = batch(engine, requests)
     kinds = [type(one).__name__ for one in told]
     assert kinds == [
-        "InvalidInput", "RankItem", "InvalidInput", "RankItem", "RankItem", "Conflict", "RankItem",
-        "Conflict", "RankItem",
+        "InvalidInput", "RankItem", "InvalidInput", "RankItem", "RankItem", "ConflictingRequest",
+        "RankItem", "ConflictingRequest", "RankItem",
     ]  # fmt: skip
     assert told[3] == told[4]
     assert [told[place].event_id for place in (3, 6, 8)] == ["mine", "before", "last"]
@@ -106,7 +106,7 @@ def test_a_batch_that_is_repeated_is_answered_as_the_first_was():
     for again in (engine, Engine(engine.store)):
         told = batch(again, requests, "key")
         assert [told[place] for place in (0, 2, 3, 4)] == [first[p] for p in (0, 2, 3, 4)]
-        assert isinstance(told[1], Conflict)
+        assert isinstance(told[1], ConflictingRequest)
         assert len(list(again.store.events("animals"))) == n_events
     for other in ([PLAIN], requests[::-1], [*requests, PLAIN]):
         with pytest.raises(KeyReused):
@@ -134,7 +134,7 @@ def test_the_key_of_a_batch_without_a_new_list_is_kept():
         again = batch(each, requests, "key")
         assert [again[0], again[2]] == [told[0], told[2]]
         assert (again[2].event_id, again[2].ranking) == ("mine", first.ranking)
-        assert isinstance(again[1], Conflict)
+        assert isinstance(again[1], ConflictingRequest)
         for other in ([PLAIN], requests[::-1], requests[:1]):
             with pytest.raises(KeyReused):
                 batch(each, other, "key")
@@ -153,7 +153,7 @@ def test_the_key_of_a_batch_that_was_refused_as_a_whole_is_free():
     rank(engine, event_id="mine")
     n_events = engine.ranker("animals").seq
     (told,) = batch(engine, [RankRequest(event_id="mine", exclude=["bee"])], "key")
-    assert isinstance(told, Conflict)
+    assert isinstance(told, ConflictingRequest)
     assert engine.ranker("animals").seq == n_events
     assert batch(engine, [PLAIN], "key")[0].status == 201
 

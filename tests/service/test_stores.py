@@ -12,7 +12,7 @@ import pytest
 
 from keyhole.base.errors import InvalidInput, UnknownName
 from keyhole.base.lazy import named
-from keyhole.service.errors import Conflict, StoreDamaged, StoreError, StoreInUse
+from keyhole.service.errors import ConflictingRequest, StoreDamaged, StoreError, StoreInUse
 from keyhole.service.events import Event, Key, Snapshot
 from keyhole.service.store import STORES, open_store
 from keyhole.service.store.base import Store
@@ -155,7 +155,7 @@ def bad_batches() -> dict[str, list[Event]]:
 @pytest.mark.parametrize("what", bad_batches())
 def test_all_or_none(store, what):
     kept = more(store, 10)
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictingRequest):
         store.append(bad_batches()[what])
     assert all_of(store) == kept
     assert store.last("shop") == kept[-1]
@@ -165,9 +165,13 @@ def test_all_or_none(store, what):
 
 def test_conflicts_say_what_must_follow(store):
     events = chain(3)
-    with pytest.raises(Conflict, match=r"event of ranker 'shop' must have seq 1, got 2\."):
+    with pytest.raises(
+        ConflictingRequest, match=r"event of ranker 'shop' must have seq 1, got 2\."
+    ):
         store.append(events[1:])
-    with pytest.raises(Conflict, match="to the hash of the event before it; event 1 does not"):
+    with pytest.raises(
+        ConflictingRequest, match="to the hash of the event before it; event 1 does not"
+    ):
         store.append([altered(events[0], idem="forged")])
 
 
@@ -186,7 +190,7 @@ def test_staged_events_are_there_once_they_are_committed_by_any_thread(store):
 @pytest.mark.parametrize("what", bad_batches())
 def test_what_cannot_be_staged_or_committed_leaves_nothing(store, what):
     kept = more(store, 10)
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictingRequest):
         store.stage(bad_batches()[what])()
     assert all_of(store) == kept
     more(store, 1)
@@ -219,7 +223,7 @@ def test_keys_are_kept_once_and_forgotten(store):
     store.add_key(second)
     store.add_key(KEY)
     assert store.keys() == [KEY, second]
-    with pytest.raises(Conflict, match="There is an access key kh_abc already"):
+    with pytest.raises(ConflictingRequest, match="There is an access key kh_abc already"):
         store.add_key(altered(KEY, scopes=("admin",)))
     assert store.remove_key("kh_abc")
     assert not store.remove_key("kh_abc")
@@ -272,7 +276,7 @@ def test_threads_that_append_the_same_get_one_through(store):
             try:
                 store.append([event])
                 outcomes.append("kept")
-            except Conflict:
+            except ConflictingRequest:
                 outcomes.append("refused")
 
     threads = [threading.Thread(target=write) for _ in range(3)]

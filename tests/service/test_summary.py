@@ -11,7 +11,7 @@ import pytest
 from keyhole.measures import measure
 from keyhole.service.commands import Expire, FeedbackRequest, GiveFeedback, Rank, RankRequest
 from keyhole.service.counters import MOST_POINTS, Group, ItemTally, Tally, interval
-from keyhole.service.errors import NotFound
+from keyhole.service.errors import NoSuchResource
 from keyhole.service.events import body_of
 from keyhole.service.summary import event_page, summary
 from tests.service.desks import ANIMALS, answer, configure, engine_of, rank
@@ -189,7 +189,7 @@ def test_the_page_of_an_event_says_why():
     assert page["feedback"]["delay_seconds"] == 2.5
     assert page["feedback"]["relevance"] == [1.0]
     assert not page["waiting"]
-    with pytest.raises(NotFound, match="no event 'guess'"):
+    with pytest.raises(NoSuchResource, match="no event 'guess'"):
         event_page(engine.ranker("animals"), "guess")
 
 

@@ -8,7 +8,7 @@ import pytest
 from keyhole.rankers import ranker as library_ranker
 from keyhole.service.commands import Expire, FeedbackRequest, GiveFeedback, Rank, RankRequest
 from keyhole.service.counters import MOST_POINTS, ItemTally, Tally, interval
-from keyhole.service.errors import Conflict
+from keyhole.service.errors import ConflictingRequest
 from keyhole.service.events import Answered, Ranked
 from keyhole.service.summary import event_page, summary
 from tests.service.desks import ANIMALS, answer, configure, engine_of, rank
@@ -198,7 +198,7 @@ def test_only_the_same_feedback_is_the_same(first, k, is_late):
             reply = answer(engine, event_id, **again)
             assert (reply.created, reply.seq, reply.learned) == (False, before.seq, before.learned)
         else:
-            with pytest.raises(Conflict, match="has different feedback already"):
+            with pytest.raises(ConflictingRequest, match="has different feedback already"):
                 answer(engine, event_id, **again)
     counts = summary(engine.ranker("animals"))["counts"]
     told = {status: int(status == first and not is_late) for status in said}

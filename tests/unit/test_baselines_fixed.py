@@ -14,7 +14,7 @@ from keyhole.contracts.lists import Feedback
 from keyhole.kernels.draw import Draw
 from keyhole.kernels.laws import beta, free_normals
 from keyhole.rankers.fixed.cascade_ucb import BOUNDS, CascadeUCB
-from keyhole.rankers.fixed.epsilon_greedy import EpsilonGreedy
+from keyhole.rankers.fixed.epsilon_greedy import EpsilonGreedyRanker
 from keyhole.rankers.fixed.pege import PEGE
 from keyhole.rankers.fixed.pege2 import PEGE2
 from keyhole.rankers.fixed.plain import Fixed, Random
@@ -195,7 +195,7 @@ FACTS: Any = {"k": 2, "max_grade": 2, "seed": SEED, "run": RUN}
 REFERENCES: dict[str, tuple[Any, Any]] = {
     "thompson": (lambda: Thompson(5, **FACTS), lambda: ThompsonReference(5, 2, 2)),
     "epsilon-greedy": (
-        lambda: EpsilonGreedy(5, scale=1.5, **FACTS),
+        lambda: EpsilonGreedyRanker(5, scale=1.5, **FACTS),
         lambda: EpsilonGreedyReference(5, 2, 2),
     ),
     "cascade-ucb": (
@@ -284,7 +284,9 @@ def play_by_hand(ranker, tell):
 
 
 @pytest.mark.parametrize(
-    "make", [Thompson, EpsilonGreedy, CascadeUCB, TopRank, PEGE, PEGE2], ids=lambda m: m.__name__
+    "make",
+    [Thompson, EpsilonGreedyRanker, CascadeUCB, TopRank, PEGE, PEGE2],
+    ids=lambda m: m.__name__,
 )
 def test_only_what_learns_loses_little(make):
     """Less than a half of what random lists lose; those that do not learn lose more."""
@@ -314,7 +316,7 @@ def one_in_four(value):
 
 
 def test_new_items_begin_unseen():
-    ranker = EpsilonGreedy(2, k=2, items=["ant", "bee"])
+    ranker = EpsilonGreedyRanker(2, k=2, items=["ant", "bee"])
     ranker.update(ranker.rank(), [1, 1])
     ranker = ranker.with_items(["cow", "bee"])
     assert ranker.state.counts.tolist() == [0.0, 1.0]
@@ -357,7 +359,7 @@ def test_settings_that_cannot_be_are_refused():
     assert Thompson.needs_gain_per_item
     assert TopRank.needs_gain_per_item
     with pytest.raises(InvalidInput, match="`scale` of EpsilonGreedy must be a number above 0"):
-        EpsilonGreedy(3, scale=0)
+        EpsilonGreedyRanker(3, scale=0)
     with pytest.raises(UnknownName, match="`bound` of CascadeUCB must be one of kl, ucb1"):
         CascadeUCB(3, bound="hoeffding")
     with pytest.raises(InvalidInput, match="Every pair of 10000000 items"):

@@ -235,7 +235,7 @@ def without_lock(*names):
 @pytest.mark.parametrize("name", ["rank", "update", "load_state_dict"])
 def test_the_check_sees_calls_without_the_lock(name):
     check_calls_hold_the_lock(without_lock(), WORLD, 12)
-    with pytest.raises(AssertionError, match=f"`{name}` of Changed must change what it holds"):
+    with pytest.raises(AssertionError, match=f"`{name}` of Changed must change the ranker"):
         check_calls_hold_the_lock(without_lock(name), WORLD, 12)
 
 
@@ -252,5 +252,5 @@ def test_the_check_sees_what_is_changed_beside_the_lock(when):
             if when == "after":
                 self.state.scores[0] += 1.0
 
-    with pytest.raises(AssertionError, match="`update` of Hasty must change what it holds"):
+    with pytest.raises(AssertionError, match="`update` of Hasty must change the ranker"):
         check_calls_hold_the_lock(Hasty(4), WORLD, 12)

@@ -272,7 +272,7 @@ def test_what_is_not_known_is_not_guessed():
 def test_advice_names_a_larger_k_another_measure_and_a_ranker():
     advice = classify("NDCG", 20, 1).advice
     learnable = "Showing the top 19 would make it learnable at T^(2/3)"
-    assert advice[0] == f"{learnable}, though by no ranker that is shipped."
+    assert advice[0] == f"{learnable}, but no shipped ranker learns it."
     assert advice[1] == "DCG is learnable at T^(2/3) with the same feedback."
     small = classify("NDCG", 5, 1).advice[0]
     assert small == "Showing the top 4 would make it learnable at T^(2/3)."

@@ -36,20 +36,20 @@ class Problem:
     radius: float = described(1.0, "Weights lie in a ball of this radius (W).")
     norm: float = described(1.0, "No document has a larger norm (R).")
     ball: str = described(
-        "l2", "l2, or l1: radius and norm are then sum of weights, largest feature."
+        "l2", "The ball: l2, or l1 (radius is then a sum of weights, norm the largest feature)."
     )
-    confidence: float = described(0.95, "Of the bounds that hold with a probability.")
+    confidence: float = described(0.95, "The confidence of bounds that hold with a probability.")
     n_features: int | None = described(
-        None, "Features of a document (d); the l1 ball asks for it.", option="--features"
+        None, "Features of a document (d); required for the l1 ball.", option="--features"
     )
     max_grade: float = described(
         1.0, "The top grade: one less than --grades.", option="--max-grade/--grade"
     )
     loss_bound: float | None = described(
-        None, "Range of the loss of a list (B). Default: what scores up to W R allow."
+        None, "Range of the loss of a list (B). Default: its range for scores up to W R."
     )
     optimal_loss: float | None = described(
-        None, "Expected loss of the best weights (L): the fast rates ask for it."
+        None, "Expected loss of the best weights (L); required for the fast rates."
     )
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class RiskBound:
     """A bound on the excess risk, or why there is none (``value`` None, ``needs`` says what)."""
 
     name: str
@@ -151,18 +151,18 @@ class _Theorem:
             return _OPTIMUM
         return ""
 
-    def on(self, problem: Problem, safe: bool) -> Guarantee:
+    def on(self, problem: Problem, safe: bool) -> RiskBound:
         """Return what this bound promises of a problem, or what is lacking."""
         holds = _MEAN if self.in_expectation else f"with confidence {problem.confidence:g}"
         about = (self.name, self.source, self.learner, holds)
         lacking = self.lacks(problem)
         if lacking:
-            return Guarantee(*about, None, lacking)
+            return RiskBound(*about, None, lacking)
         constant = problem.constant(self.constant, self.norm) or 0.0
-        return Guarantee(*about, self.value(problem, constant, safe), self.needs)
+        return RiskBound(*about, self.value(problem, constant, safe), self.needs)
 
 
-def guarantees(problem: Problem, *, safe: bool = False) -> list[Guarantee]:
+def guarantees(problem: Problem, *, safe: bool = False) -> list[RiskBound]:
     """Return every bound of B11 on a problem, the smallest first, then those that do not apply.
 
     Parameters
@@ -184,7 +184,7 @@ def guarantees(problem: Problem, *, safe: bool = False) -> list[Guarantee]:
     return sorted(rows, key=lambda row: math.inf if row.value is None else row.value)
 
 
-def smallest(found: list[Guarantee]) -> Guarantee | None:
+def smallest(found: list[RiskBound]) -> RiskBound | None:
     """Return the smallest bound, or None where none applies."""
     return found[0] if found and found[0].value is not None else None
 

@@ -46,7 +46,7 @@ def _hasty_threads() -> Iterator[ThreadPoolExecutor]:
 
 
 def check_threads_take_turns(ranker: Ranker, world: World, rounds: int) -> None:
-    """Check that threads that share a ranker see what the order of its updates gives."""
+    """Check that threads sharing a ranker give the state of a replay in the order of updates."""
     shared, serial = ranker.fresh(), ranker.fresh()
     reveal = least_reveal(ranker.depth, ranker.n_items)
     lists = _rounds(ranker, world, rounds)
@@ -130,10 +130,10 @@ class _Watch:
 
 
 def check_calls_hold_the_lock(ranker: Ranker, world: World, rounds: int) -> None:
-    """Check that showing, learning and loading a state change nothing without the lock."""
+    """Check that ranking, updating and loading a state change the ranker under its lock only."""
     shared = ranker.fresh()
     reveal = least_reveal(shared.depth, shared.n_items)
-    sentence = "{} of {} must change what it holds under its lock alone."
+    sentence = "{} of {} must change the ranker under its lock only."
     watch = _Watch(shared)
     shared.lock = watch  # type: ignore[assignment]
     for each in _rounds(shared, world, min(rounds, 12)):
@@ -195,7 +195,7 @@ def _misused_states(arrays: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def check_nothing_breaks_the_state(ranker: Ranker, world: World, rounds: int) -> None:
-    """Check that whatever it is given is learnt from or refused, and the state stays finite."""
+    """Check that any input is learnt from or refused, and that the state stays finite."""
     given = ranker.fresh()
     reveal = least_reveal(given.depth, given.n_items)
     lists = _rounds(given, world, min(rounds, 12))

@@ -145,7 +145,7 @@ def _compiled_state(ranker: Ranker, world: World, reveal: Reveal, log: Log) -> d
 
 
 def check_state_round_trip(ranker: Ranker, world: World, rounds: int) -> None:
-    """Check that a saved state continues exactly where it was, and that misfits are refused."""
+    """Check that a saved state continues exactly where it was, and other states are refused."""
     first = ranker.fresh()
     reveal = _reveal_for(ranker)
     play_by_hand(first, world, reveal, rounds)
@@ -172,7 +172,7 @@ def check_state_round_trip(ranker: Ranker, world: World, rounds: int) -> None:
 
 
 def check_late_feedback(ranker: Ranker, world: World, rounds: int) -> None:
-    """Check that delayed and shuffled feedback gives the state that the log's order gives."""
+    """Check that delayed and shuffled feedback gives the same state as the replay of the log."""
     ranker = ranker.fresh()
     reveal = _reveal_for(ranker)
     shuffle = np.random.default_rng(SEED)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import keyhole
 from keyhole.base.errors import InvalidInput
-from keyhole.bounds.guarantees import Guarantee, Problem, guarantees, smallest
+from keyhole.bounds.guarantees import Problem, RiskBound, guarantees, smallest
 from keyhole.bounds.regrets import RegretBound, largest_regret, regret_bounds
 from keyhole.cli.description_options import command
 from keyhole.cli.terminal import Json, escape, print_json, say, show_table
@@ -76,7 +76,7 @@ def _loss(name: str, epsilon: float | None, grade: float) -> Surrogate:
     return named_surrogate(name, **options)
 
 
-def _record(problem: Problem, found: list[Guarantee]) -> object:
+def _record(problem: Problem, found: list[RiskBound]) -> object:
     best = smallest(found)
     return {
         "surrogate": problem.loss.name,
@@ -111,7 +111,7 @@ def _record(problem: Problem, found: list[Guarantee]) -> object:
     }
 
 
-def _print(problem: Problem, found: list[Guarantee]) -> None:
+def _print(problem: Problem, found: list[RiskBound]) -> None:
     title = f"{problem.loss.name}: excess risk on new lists after {problem.n_queries:,} lists"
     rows = []
     for row in found:

@@ -9,7 +9,7 @@ import typer
 from keyhole.base.described import described
 from keyhole.base.errors import InvalidInput, shown
 from keyhole.base.files import write_atomically
-from keyhole.cli.data_options import Ratings, Reading
+from keyhole.cli.data_options import RatingsOptions, Reading
 from keyhole.cli.description_options import but, command
 from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
@@ -72,7 +72,7 @@ def compare_command(
             comparator=None,
         ),
     ],
-    ratings: Ratings,
+    ratings: RatingsOptions,
     reading: Reading,
     settings: Annotated[
         list[str] | None,

@@ -58,8 +58,9 @@ def completion_command(
 ) -> None:
     """Print a completion script for a shell.
 
-    It completes commands, options, and the names of rankers, measures, worlds, surrogates and
-    papers. Write it to a file that the shell reads at its start, again after each upgrade:
+    The script completes commands, options, and the names of rankers, measures, worlds,
+    surrogates and papers. Write it to a file that the shell reads at its start, again after each
+    upgrade:
 
         keyhole completion bash > ~/.local/share/bash-completion/completions/keyhole
 

@@ -9,7 +9,7 @@ from keyhole.base.errors import check_integer, check_number
 
 
 @dataclass(frozen=True)
-class Ratings:
+class RatingsOptions:
     """Options of a ratings file; None: the default of the world."""
 
     threshold: float | None = described(None, "For a .csv: the smallest relevant rating.")

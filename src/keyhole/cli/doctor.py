@@ -120,13 +120,12 @@ def _cores() -> dict[str, Any]:
 
 
 def kept_in() -> Path | None:
-    """Return the folder of Numba's cache for this package, None without one."""
+    """Return the folder of compiled code, None without one."""
     try:
-        from keyhole.kernels.sorting import sort_descending
+        from keyhole.kernels.code_cache import code_folder
     except Exception:  # Numba cannot be imported; the self-test reports why
         return None
-    path = getattr(getattr(sort_descending, "_cache", None), "_cache_path", None)
-    return None if path is None else Path(path)
+    return code_folder()
 
 
 def _is_writable(folder: Path) -> bool:
@@ -142,9 +141,8 @@ def _is_writable(folder: Path) -> bool:
 
 def _cache() -> dict[str, Any]:
     """Return the place and size of the cache of compiled code."""
-    asked, kept, package = os.environ.get("NUMBA_CACHE_DIR"), kept_in(), Path(__file__).parents[1]
-    roots = [root for root in (asked, package) if root and kept and kept.is_relative_to(root)]
-    folder = None if kept is None else Path(roots[0]) if roots else kept.parent
+    asked, kept = os.environ.get("NUMBA_CACHE_DIR"), kept_in()
+    folder = Path(asked) if asked and kept and kept.is_relative_to(asked) else kept
     files = [] if folder is None else [path for path in folder.rglob("*.code") if path.is_file()]
     return {
         "folder": None if folder is None else str(folder),
@@ -168,10 +166,10 @@ def play_known_game() -> float:
     Its ranker compiles quickly and only counts and divides, which is exact on all machines.
     """
     from keyhole.game.play import play
-    from keyhole.rankers.fixed.epsilon_greedy import EpsilonGreedy
+    from keyhole.rankers.fixed.epsilon_greedy import EpsilonGreedyRanker
     from keyhole.worlds.flips import Flips
 
-    trace = play(EpsilonGreedy(20), Flips(20), rounds=2000, seed=0)
+    trace = play(EpsilonGreedyRanker(20), Flips(20), rounds=2000, seed=0)
     return trace.average_regret.mean
 
 

@@ -11,7 +11,7 @@ from keyhole.base.display import counted
 from keyhole.base.errors import InvalidInput, check_integer, check_seed, shown
 from keyhole.base.files import write_atomically
 from keyhole.cli.description_options import command
-from keyhole.cli.exit_codes import ExitCode, one_sentence
+from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.terminal import (
     ERR,
     OUT,
@@ -35,11 +35,6 @@ from keyhole.offline.target import NAMED
 from keyhole.policies.files import load_policy
 from keyhole.rankers.lists.models import load_model
 
-_OPTIONS = {
-    name: f"--{name.replace('_', '-')}"
-    for name in ("confidence", "bound", "rewards", "floor", "clip", "allow_training_rows")
-}
-"""The options that are parameters of :func:`~keyhole.offline.evaluation.evaluate`."""
 _IN_THE_LIMIT = "student-t"
 """The bound whose intervals are shown beside those of the deciding one."""
 _RANKERS_LOG = ".npz"
@@ -132,8 +127,8 @@ def evaluate_command(
     ],
     policy: Annotated[
         str,
-        "The policy: a file saved by keyhole train-policy, uniform, logged or best-fixed: is it "
-        "better?",
+        "The policy to evaluate: a file saved by keyhole train-policy, uniform, logged or "
+        "best-fixed.",
     ],
     baseline: Annotated[
         str, "The baseline: a saved policy, uniform, logged or best-fixed."
@@ -195,42 +190,41 @@ def evaluate_command(
 
         keyhole evaluate log.npz --policy model.npz --measure DCG
     """
-    with one_sentence(options=_OPTIONS):
-        if out is not None:
-            check_figures()
-        check_seed(seed)
-        with output_folder(out) as folder:
-            common = {"confidence": confidence, "bound": bound, "seed": seed}
-            of_ranker = {"--measure": measure, "--top": top}
-            of_choices = {"--floor": floor, "--clip": clip, "--actions": actions}
-            is_rankers = log.suffix == _RANKERS_LOG
-            _check_fit(log, is_rankers, of_choices if is_rankers else of_ranker)
-            if is_rankers:
-                result = _evaluate_lists(
-                    log, policy, baseline, measure=measure or "DCG", k=top,
-                    max_grade=None if rewards is None else rewards[1], **common,
-                )  # fmt: skip
-            else:
-                result = _evaluate_choices(
-                    log, policy, baseline, actions, rewards=rewards, floor=floor, clip=clip,
-                    allow_training_rows=allow_training_rows, **common,
-                )  # fmt: skip
-            record = {
-                **result.as_dict(),
-                "log": str(log),
-                "allow_training_rows": allow_training_rows,
-                "seed": seed,
-                "version": keyhole.__version__,
-            }
+    if out is not None:
+        check_figures()
+    check_seed(seed)
+    with output_folder(out) as folder:
+        common = {"confidence": confidence, "bound": bound, "seed": seed}
+        of_ranker = {"--measure": measure, "--top": top}
+        of_choices = {"--floor": floor, "--clip": clip, "--actions": actions}
+        is_rankers = log.suffix == _RANKERS_LOG
+        _check_fit(log, is_rankers, of_choices if is_rankers else of_ranker)
+        if is_rankers:
+            result = _evaluate_lists(
+                log, policy, baseline, measure=measure or "DCG", k=top,
+                max_grade=None if rewards is None else rewards[1], **common,
+            )  # fmt: skip
+        else:
+            result = _evaluate_choices(
+                log, policy, baseline, actions, rewards=rewards, floor=floor, clip=clip,
+                allow_training_rows=allow_training_rows, **common,
+            )  # fmt: skip
+        record = {
+            **result.as_dict(),
+            "log": str(log),
+            "allow_training_rows": allow_training_rows,
+            "seed": seed,
+            "version": keyhole.__version__,
+        }
+        if folder is not None:
+            write_atomically(folder / "evaluation.json", to_json(record).encode())
+            save_values(folder, "values", result)
+        if as_json:
+            print_json(record)
+        else:
+            _print(result)
             if folder is not None:
-                write_atomically(folder / "evaluation.json", to_json(record).encode())
-                save_values(folder, "values", result)
-            if as_json:
-                print_json(record)
-            else:
-                _print(result)
-                if folder is not None:
-                    say(f"Figure and results are in {folder}.")
+                say(f"Figure and results are in {folder}.")
     if result.verdict != "promote":
         raise SystemExit(ExitCode.NO)
 

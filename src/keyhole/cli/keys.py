@@ -78,7 +78,7 @@ def list_command(db: Db = _DEFAULT_DB, as_json: Json = False) -> None:
 @keys_app.command("remove")
 @command(of_service=True)
 def remove_command(
-    prefix: Annotated[str, typer.Argument(help="The part of a key between its underscores.")],
+    prefix: Annotated[str, typer.Argument(help="The prefix of a key, between its underscores.")],
     db: Db = _DEFAULT_DB,
 ) -> None:
     """Remove a key; a running service notices within a second."""

@@ -18,6 +18,7 @@ from keyhole.game.stream import LetorStream
 from keyhole.game.trace import RunMean, Trace
 from keyhole.lab.figures.layout import save_figure
 from keyhole.lab.figures.panels import Panel
+from keyhole.lab.figures.styles import readable
 from keyhole.lab.results import Curve, curves_csv, list_axes
 
 
@@ -98,7 +99,7 @@ def write_results(
     write_atomically(folder / "results.json", to_json(record).encode())
     write_atomically(folder / "curves.csv", curves_csv(curves, axes))
     notes = [
-        f"{each.experiment.ranker} on the lists held out: "
+        f"{readable(each.curve.label).partition(', ')[0]} on the lists held out: "
         + ", ".join(f"{name} {score.mean:.4f}" for name, score in each.test.items())
         for each in learnt
         if each.test

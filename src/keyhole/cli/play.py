@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from keyhole.base.errors import InvalidInput
 from keyhole.base.files import write_atomically
-from keyhole.cli.data_options import Ratings
+from keyhole.cli.data_options import RatingsOptions
 from keyhole.cli.description_options import but, command
 from keyhole.cli.settings import SettingsFile
 from keyhole.cli.terminal import (
@@ -28,6 +28,7 @@ from keyhole.experiment.worlds import check_fixed
 from keyhole.lab.figures.canvas import check_figures
 from keyhole.lab.figures.layout import save_figure
 from keyhole.lab.figures.panels import Panel
+from keyhole.lab.figures.styles import readable
 from keyhole.lab.results import REGRET, Curve, curves_csv, summary
 
 _NAMED = 6
@@ -47,7 +48,7 @@ def play_command(
         str | None, "Full-information learner inside rtopk: ftpl (default), plackett-luce, …"
     ] = None,
     experiment: Annotated[Experiment, but(noise=None)],
-    ratings: Ratings,
+    ratings: RatingsOptions,
     settings: Annotated[
         list[str] | None,
         "Any other option, such as ranker.n_blocks=200, ranker.eps_scale=0.1 or world.flip=0.2; "
@@ -121,7 +122,8 @@ def play_command(
             write_atomically(folder / "results.json", to_json(record).encode())
             write_atomically(folder / "curves.csv", curves_csv(curves, REGRET))
             if has_figure:
-                notes = [_learnt(*each) for each in zip(labels, results, strict=True)]
+                names = [readable(curve.label).partition(", ")[0] for curve in curves]
+                notes = [_learnt(*each) for each in zip(names, results, strict=True)]
                 panel = Panel("", curves, log_x=log_log, log_y=log_log)
                 save_figure(folder, "regret", title, [panel], REGRET, label, notes)
         if as_json:

@@ -60,7 +60,8 @@ def reproduce_command(
             colour = {True: "green", False: "bold red", None: "yellow"}[verdict.holds]
             word, rest = str(verdict)[:4], str(verdict)[4:]
             say(rest, word, colour)
-        say(f"Figure, curves and verdicts are in {folder}.")
+        written = "Figure, curves" if result.curves else "Curves"
+        say(f"{written} and verdicts are in {folder}.")
     if not result.holds:
         raise SystemExit(ExitCode.NO)
     if result.without_data:

@@ -38,8 +38,8 @@ def serve_command(
 ) -> None:
     """Run the service.
 
-    It returns lists over HTTP, learns from delayed feedback, and makes every event durable.
-    Options override environment variables KEYHOLE_…, which override the settings file.
+    The service returns lists over HTTP, learns from delayed feedback, and makes every event
+    durable. Options override environment variables KEYHOLE_…, which override the settings file.
     """
     from keyhole.service.compilation import Preparer
     from keyhole.service.http.app import build_later

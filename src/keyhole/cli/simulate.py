@@ -11,7 +11,7 @@ from rich.progress import Progress, TextColumn
 
 import keyhole
 from keyhole.base.errors import check_integer, check_number, check_seed
-from keyhole.cli.data_options import Ratings
+from keyhole.cli.data_options import RatingsOptions
 from keyhole.cli.description_options import command
 from keyhole.cli.exit_codes import ExitCode
 from keyhole.cli.simulated_users import (
@@ -80,7 +80,7 @@ def simulate_command(
         "The source of relevance: a world of 'keyhole list', or a .csv file of ratings, wide or "
         "long.",
     ] = "flips",
-    ratings: Ratings,
+    ratings: RatingsOptions,
     settings: Annotated[
         list[str] | None,
         "Another option of the world, such as world.flip=0.2.",
@@ -106,8 +106,8 @@ def simulate_command(
     ] = None,
     wait: Annotated[
         float | None,
-        "Seconds that a new ranker waits for feedback. Default: four times the delay, but at "
-        "least 5.",
+        "Seconds that a new ranker waits for feedback. Default: four times the delay, at least "
+        "5 seconds.",
     ] = None,
     seed: Annotated[int, "The random seed of the users."] = 0,
     key: Annotated[

@@ -110,7 +110,8 @@ def _write(result: Reproduction, lines: dict[str, Curve], folder: Path) -> None:
     axes = study.kind.axes(study.curves[0].spec.measure)
     write_atomically(folder / "curves.csv", curves_csv(list(result.curves.values()), axes))
     write_atomically(folder / "verdicts.json", _record(result))
-    save_both(make_study_figure(folder, study, result.curves, lines), folder, study.key)
+    if result.curves:  # without any data set there is nothing to draw
+        save_both(make_study_figure(folder, study, result.curves, lines), folder, study.key)
 
 
 def _record(result: Reproduction) -> bytes:

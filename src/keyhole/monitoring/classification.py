@@ -249,7 +249,7 @@ def _advice(judge: Measure, n_items: int, k: int, grades: int, class_: str) -> t
         better = next(j for j in range(k + 1, n_items + 1) if _is_better(rule.class_at(j), class_))
         rate = RATES[rule.class_at(better)]
         learns = _learner(judge, n_items, better, grades) is not None
-        but = "" if learns else ", though by no ranker that is shipped"
+        but = "" if learns else ", but no shipped ranker learns it"
         advice.append(f"Showing the top {better} would make it learnable at {rate}{but}.")
     if class_ == "hopeless":
         for name in _OTHERS:

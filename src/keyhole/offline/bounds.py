@@ -243,7 +243,7 @@ def _check_range(contributions: FloatArray, low: float, high: float) -> None:
 _NO_TRIALS = "it is for the importance-weighted value of one policy"
 
 
-class Question(NamedTuple):
+class BoundRequest(NamedTuple):
     """What a bound is asked: of which estimate, how sure, and what else is known."""
 
     estimate: Estimate
@@ -251,7 +251,7 @@ class Question(NamedTuple):
     trials: tuple[int, int] | str = _NO_TRIALS
     seed: int = 0
 
-    def mirrored(self) -> "Question":
+    def mirrored(self) -> "BoundRequest":
         """Return what bounds the same from above: losses for gains, failures for successes."""
         trials = self.trials
         if not isinstance(trials, str):
@@ -269,12 +269,12 @@ class Question(NamedTuple):
         return {"low": low, "high": high}
 
 
-def _in_the_limit(asked: Question) -> str:
+def _in_the_limit(asked: BoundRequest) -> str:
     """Return why a bound that holds in the limit does not apply, or nothing."""
     return "the bias of the estimate is not known" if asked.estimate.bias == "unknown" else ""
 
 
-def _for_every_number_of_rows(asked: Question) -> str:
+def _for_every_number_of_rows(asked: BoundRequest) -> str:
     if asked.estimate.bias == "vanishing":
         return "the estimate is unbiased in the limit only"
     if asked.estimate.bias != "unknown" and asked.estimate.range is None:
@@ -282,7 +282,7 @@ def _for_every_number_of_rows(asked: Question) -> str:
     return _in_the_limit(asked)
 
 
-def _of_trials(asked: Question) -> str:
+def _of_trials(asked: BoundRequest) -> str:
     return asked.trials if isinstance(asked.trials, str) else ""
 
 
@@ -296,8 +296,8 @@ class BoundRow:
     is mirrored: 1 for probabilities, 0 for the rest.
     """
 
-    compute: Callable[[Question], float]
-    why_not: Callable[[Question], str]
+    compute: Callable[[BoundRequest], float]
+    why_not: Callable[[BoundRequest], str]
     is_guaranteed: bool = False
     compares: bool = True
     mirror: float = 0.0
@@ -357,7 +357,7 @@ def lower_bound(
         Successes and trials of :func:`binomial_trials`, or why there are none.
     """
     row = BOUNDS[check_choice(name, "A bound", BOUNDS)]
-    asked = Question(estimate, confidence, trials, seed)
+    asked = BoundRequest(estimate, confidence, trials, seed)
     if len(asked.rows) < 2 or np.isnan(asked.rows).any():
         return Bound(name, None, "there is no estimate")
     why_not = row.why_not(asked)
@@ -405,7 +405,7 @@ def interval(name: str, estimate: Estimate, confidence: float = 0.95, **options:
         return Interval(
             name, below.value, None, "the estimate may be too low, by nobody knows what"
         )
-    above = row.mirror - row.compute(Question(estimate, half, **options).mirrored())
+    above = row.mirror - row.compute(BoundRequest(estimate, half, **options).mirrored())
     least, most = estimate.value_range or (-math.inf, math.inf)
     low, high = (min(max(end, least), most) for end in (below.value, above))
     return Interval(name, low, high)

@@ -28,7 +28,7 @@ RANKERS: Table[Ranker] = Table(
         "hedge": "keyhole.rankers.fixed.hedge:Hedge",
         "forecaster": "keyhole.rankers.fixed.forecaster:Forecaster",
         "thompson": "keyhole.rankers.fixed.thompson:Thompson",
-        "epsilon-greedy": "keyhole.rankers.fixed.epsilon_greedy:EpsilonGreedy",
+        "epsilon-greedy": "keyhole.rankers.fixed.epsilon_greedy:EpsilonGreedyRanker",
         "cascade-ucb": "keyhole.rankers.fixed.cascade_ucb:CascadeUCB",
         "toprank": "keyhole.rankers.fixed.toprank:TopRank",
         "pege": "keyhole.rankers.fixed.pege:PEGE",

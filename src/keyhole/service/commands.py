@@ -210,8 +210,8 @@ class EvaluationRequest(_Request, frozen=True):
     """The baseline to beat; default: the lists that were shown."""
     confidence: Annotated[float, Meta(gt=0, lt=1)] = 0.95
     bound: Literal["betting", "empirical-bernstein", "student-t"] = "betting"
-    """The confidence bound of the verdict. The first two hold at every sample size if lists are
-    drawn independently; the last holds asymptotically."""
+    """The confidence bound of the verdict. ``betting`` and ``empirical-bernstein`` hold at every
+    sample size if lists are drawn independently; ``student-t`` holds asymptotically."""
     after: Annotated[int, Meta(ge=0, le=2**53)] = 0
     """Evaluate only on rounds after this event: a held-out part that the policy did not see."""
 
@@ -220,9 +220,10 @@ class FeedbackReply(msgspec.Struct, frozen=True, gc=False):
     """The outcome of feedback, which is final."""
 
     learned: Outcome
-    """`learned`: the ranker learnt from it. `unused`: it did not, because the list was not the
-    ranker's own, the ranker is frozen or the list was never shown. `late`: it arrived after the
-    deadline and is kept for evaluations. `refused`: its numbers are too large to learn from.
+    """`learned`: the ranker learnt from it. `unused`: the ranker did not learn from it, because
+    the list was not the ranker's own, the ranker is frozen or the list was never shown. `late`:
+    the feedback arrived after the deadline and is kept for evaluations. `refused`: its numbers
+    are too large to learn from.
     """
     seq: int
     created: bool = True
@@ -231,8 +232,8 @@ class FeedbackReply(msgspec.Struct, frozen=True, gc=False):
 class CodeReply(msgspec.Struct, frozen=True):
     """The state of a ranker's compiled code, which ranking and learning need.
 
-    While it is `preparing`, which only the first ranker of a kind has to wait for, requests are
-    answered with 503. If compilation `failed`, the service log has the error and requests are
+    While the state is `preparing`, requests get a 503; only the first ranker of a kind has to
+    wait for its code. If compilation `failed`, the service log has the error and requests are
     compiled on demand.
     """
 
@@ -246,7 +247,7 @@ class RankerReply(msgspec.Struct, frozen=True):
 
     name: str
     version: int
-    """The seq of its last config event; it is the ETag for If-Match."""
+    """The sequence number of its last config event: the ETag for If-Match."""
     request: RankerRequest
     spec: dict[str, Any]
     seq: int
@@ -256,8 +257,8 @@ class RankerReply(msgspec.Struct, frozen=True):
     created: bool = False
     code: CodeReply = CodeReply()
     log: Literal["checking", "checked"] = "checked"
-    """Whether its whole log has been verified since the service started. If an event turns out to
-    be damaged, the ranker is no longer served."""
+    """Whether the whole log of the ranker has been verified since the service started. If an
+    event turns out to be damaged, the ranker is no longer served."""
 
 
 class StateReply(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from keyhole.measures import measure as named_measure
 from keyhole.monitoring.classification import classify
 from keyhole.rankers import RANKERS, ranker
 from keyhole.service.commands import RankerRequest
-from keyhole.service.errors import Conflict, NotLearnable
+from keyhole.service.errors import ConflictingRequest, NotLearnable
 from keyhole.service.events import Config
 
 _DEFAULT_FOR_LISTS, _DEFAULT_FOR_QUERIES = "keystone", "recall"
@@ -64,12 +64,12 @@ def changed_config(before: Config, request: RankerRequest) -> Config:
         had = {field: value for field, value in had.items() if field != "seed"}
     for field in sorted({*asked, *had} - {*_MAY_CHANGE}):
         if asked.get(field) != had.get(field):
-            raise Conflict(
+            raise ConflictingRequest(
                 f"`{field}` of a ranker cannot change once it learns, from "
                 f"{shown(had.get(field))} to {shown(asked.get(field))}: create another ranker."
             )
     if (request.items is None) != (before.catalogue is None):
-        raise Conflict("A ranker of a fixed list stays one: create another ranker.")
+        raise ConflictingRequest("A ranker of a fixed list stays one: create another ranker.")
     if request.items is not None and len(request.items) < request.k:
         raise InvalidInput(f"`items` must be at least k={request.k}, got {len(request.items)}.")
     kept = {**asked, **({"seed": before.request["seed"]} if "seed" in before.request else {})}
@@ -105,7 +105,7 @@ def check_learnable(request: RankerRequest) -> dict[str, Any] | None:
         return verdict
     raise NotLearnable(
         f"{answer.measure} of {n_items} items cannot be learnt from the relevance of the top {k}: "
-        f"{answer.reason} accept_linear_regret goes on anyway.",
+        f"{answer.reason} accept_linear_regret creates the ranker anyway.",
         {**verdict, "certificate": answer.certificate()},
     )
 

@@ -29,8 +29,8 @@ from keyhole.service.commands import (
     Reset,
 )
 from keyhole.service.errors import (
-    Conflict,
-    NotFound,
+    ConflictingRequest,
+    NoSuchResource,
     Preparing,
     RankerDamaged,
     StoreDamaged,
@@ -143,14 +143,14 @@ class Engine:
                 self._rebase(live)
 
     def ranker(self, name: str) -> LiveRanker:
-        """Return a ranker by name, or raise :class:`NotFound`."""
+        """Return a ranker by name, or raise :class:`NoSuchResource`."""
         self._check_whole(name)
         live = self.rankers.get(name)
         if live is None:
             gone = self.gone.get(name)
             if gone is not None and gone.gone is not None:
                 raise WasDeleted(deleted_sentence(name, gone.gone))
-            raise NotFound(f"There is no ranker {shown(name)}.")
+            raise NoSuchResource(f"There is no ranker {shown(name)}.")
         return live
 
     def all(self) -> list[LiveRanker]:
@@ -343,7 +343,7 @@ class Engine:
         check_version(live, command)
         self._check_whole(to)
         if to in self.rankers:
-            raise Conflict(
+            raise ConflictingRequest(
                 f"There is a ranker {shown(to)} already: delete it, or give another name."
             )
         config, rebased = moved(live, command, self._tip(to).seq)
@@ -490,10 +490,10 @@ class Engine:
         return Decided(tuple(made), reply)
 
     def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
-        """Return a list that no longer waits for feedback, or raise :class:`NotFound`."""
+        """Return a list that no longer waits for feedback, or raise :class:`NoSuchResource`."""
         event = live.found(event_id, "rank")
         if event is None or event.seq <= live.since:
-            raise NotFound(f"There is no event {shown(event_id)} of ranker {live.name!r}.")
+            raise NoSuchResource(f"There is no event {shown(event_id)} of ranker {live.name!r}.")
         return body_of(event)
 
     def _activate(self, command: Activate, at: int) -> Decided:
@@ -503,7 +503,7 @@ class Engine:
             made = self._event(command.ranker, "activate", Activated(), at, command.event_id)
             return Decided((made,), lambda: None)
         if self._was_never_shown(live, seq, command.event_id):
-            raise Conflict(
+            raise ConflictingRequest(
                 f"Event {shown(command.event_id)} can no longer be activated: it has expired."
             )
         return Decided((), lambda: None)
@@ -624,7 +624,9 @@ def _check_same_feedback(said: Event, answered: Answered) -> None:
     """Raise if repeated feedback differs from the first."""
     before: Answered = body_of(said)
     if (before.status, before.relevance) != (answered.status, answered.relevance):
-        raise Conflict(f"Event {shown(said.key)} has different feedback already: the first counts.")
+        raise ConflictingRequest(
+            f"Event {shown(said.key)} has different feedback already: the first counts."
+        )
 
 
 def _said_before(live: LiveRanker, said: Event) -> FeedbackReply:

@@ -3,15 +3,15 @@
 from keyhole.base.errors import KeyholeError
 
 
-class NotFound(KeyholeError):
+class NoSuchResource(KeyholeError):
     """A ranker or an event that does not exist, or that this access key may not see."""
 
 
-class WasDeleted(NotFound):
+class WasDeleted(NoSuchResource):
     """A ranker that was deleted."""
 
 
-class Conflict(KeyholeError):
+class ConflictingRequest(KeyholeError):
     """A conflict with an earlier request: different feedback or a taken event id."""
 
 
@@ -46,7 +46,7 @@ class Preparing(KeyholeError):
     """A ranker whose code is still being compiled."""
 
 
-class NotAllowed(KeyholeError):
+class ScopeMissing(KeyholeError):
     """An access key without the required scope."""
 
 

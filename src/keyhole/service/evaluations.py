@@ -208,7 +208,7 @@ def _least_chance(rows: list[tuple[Ranked, Answered]]) -> float | None:
     known = [chance for chance in counted if chance is not None]
     if 0.0 in known:
         raise InvalidInput(
-            "A log can judge other lists only where every item had a chance to be seen, which in "
-            "some of its rounds was not so: leave them out (`after`)."
+            "A log can judge other lists only if every item had a chance to be seen in every "
+            "round: leave other rounds out with `after`."
         )
     return min(known) if known and len(known) == len(counted) else None

@@ -6,7 +6,7 @@ import msgspec
 
 from keyhole.base.errors import KeyholeError
 from keyhole.service.commands import RankItem, RankMany, RankRequest
-from keyhole.service.errors import Conflict
+from keyhole.service.errors import ConflictingRequest
 from keyhole.service.events import Batch, Event, Ranked, Repeated, body_of
 from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.ranking import (
@@ -132,7 +132,9 @@ def told_again(live: LiveRanker, batch: Batch) -> list[RankItem | Exception]:
         event = event_at(live.store, live.name, seq) if seq else None
         if event is None:
             found.append(
-                Conflict("This request was refused when its batch came first: use a new key.")
+                ConflictingRequest(
+                    "This request was refused when its batch came first: use a new key."
+                )
             )
         else:
             found.append(_item(live, event, body_of(event)))

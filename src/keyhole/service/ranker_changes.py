@@ -21,7 +21,7 @@ from keyhole.service.commands import (
     Revision,
 )
 from keyhole.service.configuration import changed_config, check_learnable, config_of
-from keyhole.service.errors import Conflict, StaleVersion
+from keyhole.service.errors import ConflictingRequest, StaleVersion
 from keyhole.service.events import Config, Deleted, Rebased
 from keyhole.service.ranker_state import LiveRanker
 
@@ -55,7 +55,9 @@ def revised(request: RankerRequest, revision: Revision) -> RankerRequest:
 
 def _edited(items: list[str] | None, edit: ItemsEdit) -> list[str]:
     if items is None:
-        raise Conflict("This ranker has no fixed list: each request brings its own documents.")
+        raise ConflictingRequest(
+            "This ranker has no fixed list: each request brings its own documents."
+        )
     both = sorted({*edit.add} & {*edit.remove})
     if both:
         raise InvalidInput(f"`add` and `remove` must not name the same item, got {shown(both[0])}.")
@@ -135,7 +137,7 @@ def _check_left_out(live: LiveRanker, command: Configure) -> None:
             f"`{name}`, which is {msgspec.json.encode(value).decode()}"
             for name, value in lost.items()
         )
-        raise Conflict(
+        raise ConflictingRequest(
             f"A PUT of ranker {live.name!r} must include {told}: omitted fields are reset to their "
             f"defaults. PATCH changes only the fields that it names."
         )

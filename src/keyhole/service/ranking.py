@@ -15,7 +15,7 @@ from keyhole.base.errors import FloatArray, InvalidInput, shown
 from keyhole.contracts.lists import Query
 from keyhole.service.batching import Drawn
 from keyhole.service.commands import Packed, PolicyReply, Rank, RankReply, RankRequest
-from keyhole.service.errors import Conflict, KeyReused
+from keyhole.service.errors import ConflictingRequest, KeyReused
 from keyhole.service.events import Config, Event, Ranked, body_of
 from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.store.chain import as_written, event_at
@@ -68,7 +68,7 @@ def shown_before(live: LiveRanker, request: RankRequest) -> Event | None:
 def _own(live: LiveRanker, event: Event) -> Event:
     """Return an event of this ranker; raise if it belongs to a deleted one of its name."""
     if event.seq <= live.since:
-        raise Conflict(
+        raise ConflictingRequest(
             f"Event {shown(event.key)} belongs to another ranker {live.name!r}, which was deleted: "
             "give another id or key."
         )
@@ -78,7 +78,7 @@ def _own(live: LiveRanker, event: Event) -> Event:
 def check_same(request: RankRequest, before: Ranked) -> None:
     """Raise if an event id belongs to a different request."""
     if before.fingerprint != fingerprint_of(request):
-        raise Conflict(f"Event {shown(request.event_id)} belongs to another request.")
+        raise ConflictingRequest(f"Event {shown(request.event_id)} belongs to another request.")
 
 
 def reused(idem: str) -> KeyReused:

@@ -7,7 +7,7 @@ import msgspec
 
 from keyhole.measures import measure as named_measure
 from keyhole.service.counters import ItemTally, Point, Tally, interval
-from keyhole.service.errors import NotFound
+from keyhole.service.errors import NoSuchResource
 from keyhole.service.events import Answered, Event, Ranked, body_of
 from keyhole.service.ranker_state import LiveRanker
 
@@ -68,7 +68,7 @@ def event_page(live: LiveRanker, event_id: str) -> dict[str, Any]:
     """Return an impression, its feedback, and why this list was shown."""
     event = live.store.find(live.name, event_id, "rank")
     if event is None:
-        raise NotFound(f"There is no event {event_id!r} of ranker {live.name!r}.")
+        raise NoSuchResource(f"There is no event {event_id!r} of ranker {live.name!r}.")
     ranked: Ranked = body_of(event)
     said = live.store.find(live.name, event_id, "feedback")
     answered: Answered | None = None if said is None else body_of(said)

@@ -24,7 +24,6 @@ from keyhole.lab.figures.panels import (
     looks_in,
     set_heights,
 )
-from keyhole.lab.figures.styles import ranker_name
 
 _MOST_IN_A_ROW = 3
 _MOST_GROUPS = 4
@@ -75,7 +74,7 @@ def make_figure(
         plots.append(plot)
     _share_heights(plots, panels, measure, n_columns)
     legend = _legend(plots)
-    caption = "\n".join([in_words(panels, axes), *map(_spoken, notes)]).strip()
+    caption = "\n".join([in_words(panels, axes), *notes]).strip()
     if len(legend) == 1 and legend[0].label in title + plots[0].get_ylabel():
         legend = []
     elif len(panels) == 1 and len(legend) <= _MOST_INSIDE and not panels[0].groups:
@@ -101,12 +100,6 @@ def _fill_last_row(
         [entry.handle for entry in legend], labels, loc="center", ncols=n_fit, frameon=False,
         fontsize=9, handlelength=HANDLE_LENGTH,
     )  # fmt: skip
-
-
-def _spoken(note: str) -> str:
-    """Return a sentence about a ranker, which it begins with, by the name that readers know."""
-    first, space, rest = note.partition(" ")
-    return f"{ranker_name(first)}{space}{rest}"
 
 
 def _n_columns(panels: Sequence[Panel]) -> int:

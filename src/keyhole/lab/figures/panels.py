@@ -56,7 +56,7 @@ def score_axes(is_loss: bool) -> Axes:
     )
 
 
-class Drawn(Protocol):
+class DrawnCurve(Protocol):
     """A curve as figures need it: points, and means with standard errors (NaN: none is known)."""
 
     @property
@@ -94,8 +94,8 @@ class Panel:
     """One set of axes: curves, and bounds or closed forms as broken grey lines."""
 
     title: str
-    curves: Sequence[Drawn]
-    lines: Sequence[Drawn] = ()
+    curves: Sequence[DrawnCurve]
+    lines: Sequence[DrawnCurve] = ()
     first_x: int = 1
     log_x: bool = False
     log_y: bool = False
@@ -278,7 +278,7 @@ def _marked(x: IntArray, log_x: bool, number: int, n_curves: int) -> list[int]:
     return sorted({int(np.argmin(np.abs(places - each))) for each in wanted})
 
 
-def _draw_line(plot: Any, panel: Panel, line: Drawn, dash: Any) -> None:
+def _draw_line(plot: Any, panel: Panel, line: DrawnCurve, dash: Any) -> None:
     shown = line.x >= panel.begins
     plot.plot(
         line.x[shown], line.mean[0][shown], linestyle=dash, color=LINE_COLOUR, linewidth=1.3,

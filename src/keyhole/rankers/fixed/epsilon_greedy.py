@@ -50,7 +50,7 @@ def _rank(
     return False, 1.0 - epsilon * (1.0 - k / n_items)
 
 
-class EpsilonGreedy(CountingRanker):
+class EpsilonGreedyRanker(CountingRanker):
     """Sort items by their means; in few rounds lift a random one to where it is seen.
 
     Parameters

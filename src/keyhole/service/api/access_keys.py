@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from keyhole.base.errors import shown
 from keyhole.service.api.operations import Operation, Reply, json_response
-from keyhole.service.errors import NotFound
+from keyhole.service.errors import NoSuchResource
 from keyhole.service.events import Key
 from keyhole.service.http.request import json_of
 from keyhole.service.keys import MOST_NAME, ScopeName, new_key
@@ -87,7 +87,7 @@ async def remove_key(request: Request, service: "Service") -> Response:
     removed = await asyncio.to_thread(service.remove_key, prefix)
     service.keyring.forget()
     if not removed:
-        raise NotFound(f"There is no key with the prefix {shown(prefix)}.")
+        raise NoSuchResource(f"There is no key with the prefix {shown(prefix)}.")
     return Response(status_code=204)
 
 

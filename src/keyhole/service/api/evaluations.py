@@ -9,7 +9,7 @@ import msgspec
 
 from keyhole.base.errors import KeyholeError
 from keyhole.service.commands import EvaluationRequest
-from keyhole.service.errors import NotFound
+from keyhole.service.errors import NoSuchResource
 from keyhole.service.evaluations import evaluate, scoring_of
 from keyhole.service.events import Config
 from keyhole.service.http.problems import Busy, ProblemDetails, problem_of
@@ -59,7 +59,7 @@ class Evaluations:
         """Return an evaluation."""
         reply = self._replies.get((ranker, evaluation))
         if reply is None:
-            raise NotFound(f"There is no evaluation {evaluation!r} of this ranker.")
+            raise NoSuchResource(f"There is no evaluation {evaluation!r} of this ranker.")
         return reply
 
     def of(self, ranker: str) -> list[EvaluationReply]:

@@ -222,7 +222,7 @@ OPERATIONS = (
         {200: Reply("The events in order.", _PAGE_OF_EVENTS)},
         problems=(400, 406, 422, 507),
         query=(
-            Parameter("after", {**_SEQ, "default": 0}, "Return events after this seq."),
+            Parameter("after", {**_SEQ, "default": 0}, "Return events with a greater `seq`."),
             Parameter(
                 "limit",
                 {**_SEQ, "minimum": 1},

@@ -19,7 +19,7 @@ _PARAMETERS = {
     "ranker": (Name, "The name of a ranker."),
     "event": (EventId, "The id of an event."),
     "evaluation": (str, "The id of an evaluation."),
-    "prefix": (str, "The part of a key between its underscores."),
+    "prefix": (str, "The prefix of a key: the part between its underscores."),
 }
 _DESCRIPTION = (
     "Rank items, learn from delayed feedback, lose no event. Bodies are JSON in UTF-8; numbers "

@@ -303,7 +303,7 @@ OPERATIONS = (
     ),
     Operation(
         "GET", "/v1/rankers/{ranker}/state", get_state, "read", "Read the progress of a ranker",
-        {200: Reply("Its round and its state hash.", {"application/json": StateReply})},
+        {200: Reply("The round and state hash of the ranker.", {"application/json": StateReply})},
     ),
     Operation(
         "GET", "/v1/rankers/{ranker}/stream", stream, "read", "Stream the progress of a ranker",

@@ -12,7 +12,7 @@ from keyhole.service.commands import Configure, Name, RankerChange, RankerReques
 from keyhole.service.dashboard.pages import html, root_of
 from keyhole.service.dashboard.ranker_page import MODES, acts_of
 from keyhole.service.dashboard.views import Dashboard, may_act, page_of_errors
-from keyhole.service.errors import Conflict, NotAllowed, NotFound
+from keyhole.service.errors import ConflictingRequest, NoSuchResource, ScopeMissing
 from keyhole.service.events import Mode
 from keyhole.service.ranker_changes import revise
 
@@ -79,7 +79,7 @@ class ActingDashboard(Dashboard):
                 if given.get("confirmed") == "yes":
                     await self.desk.submit(Configure(name, asked, if_match=None, by=_who(request)))
                     return RedirectResponse(f"{root_of(request)}/rankers/{name}", 303)
-            except (InvalidInput, Conflict) as wrong:
+            except (InvalidInput, ConflictingRequest) as wrong:
                 error, asked = str(wrong), None
         data = {
             "form": form,
@@ -92,9 +92,9 @@ class ActingDashboard(Dashboard):
     def _check_free(self, request: Request, name: str) -> None:
         access = getattr(request.state, "access", None)
         if access is not None and not access.sees(name):
-            raise NotFound(f"There is no ranker {name!r}, or this key may not see it.")
+            raise NoSuchResource(f"There is no ranker {name!r}, or this key may not see it.")
         if name in self.desk.engine.rankers:
-            raise Conflict(f"A ranker {name!r} exists already: choose another name.")
+            raise ConflictingRequest(f"A ranker {name!r} exists already: choose another name.")
 
 
 def _asked(form: dict[str, str]) -> tuple[str, RankerRequest]:
@@ -128,7 +128,7 @@ def _fields(body: bytes) -> dict[str, str]:
 
 def _check_may(request: Request) -> None:
     if not may_act(request):
-        raise NotAllowed("A key must have the scope admin to change rankers.")
+        raise ScopeMissing("A key must have the scope admin to change rankers.")
 
 
 def _who(request: Request) -> str | None:

@@ -30,11 +30,11 @@ from keyhole.service.dashboard.pages import error_page, html, plain, root_of, wi
 from keyhole.service.dashboard.ranker_page import MODES, acts_of, ranker_page, within
 from keyhole.service.dashboard.stream import messages
 from keyhole.service.errors import (
-    Conflict,
-    NotAllowed,
-    NotFound,
+    ConflictingRequest,
+    NoSuchResource,
     Preparing,
     RankerDamaged,
+    ScopeMissing,
     StaleVersion,
     StoreError,
 )
@@ -46,9 +46,9 @@ from keyhole.service.summary import brief, event_page, summary as summary_of
 
 _JSON = ".json"
 _STATUSES: dict[type[KeyholeError], int] = {
-    NotAllowed: 403,
-    NotFound: 404,
-    Conflict: 409,
+    ScopeMissing: 403,
+    NoSuchResource: 404,
+    ConflictingRequest: 409,
     StaleVersion: 409,
     StoreError: 503,
     Preparing: 503,
@@ -140,7 +140,7 @@ class Dashboard:
     async def keys(self, request: Request) -> Response:
         """Show the access keys with their scopes and last uses."""
         if not _may_see_keys(request):
-            raise NotAllowed("A key must have the scope admin for all rankers to see keys.")
+            raise ScopeMissing("A key must have the scope admin for all rankers to see keys.")
         keys = await run_in_threadpool(self.desk.store.keys)
         data = {"keys": [key_row(key) for key in keys], "insecure": self.settings.insecure}
         return html(request, "keys.html", data)
@@ -193,7 +193,7 @@ class Dashboard:
         live, _ = self._live(request, request.path_params["ranker"])
         kind = request.query_params.get("kind") or None
         if kind is not None and kind not in KINDS:
-            raise NotFound(f"The kind of an event must be one of {', '.join(KINDS)}.")
+            raise NoSuchResource(f"The kind of an event must be one of {', '.join(KINDS)}.")
         before, query = _number(request.query_params.get("before")), _days_in(request)
         days = days_of(**query)
         after, end = await run_in_threadpool(seqs_of, self.desk.store, live.name, days)
@@ -229,7 +229,7 @@ class Dashboard:
         event_id: str = request.path_params["event"]
         try:
             page, is_json = event_page(live, event_id), False
-        except NotFound:
+        except NoSuchResource:
             if not event_id.endswith(_JSON):
                 raise
             page, is_json = event_page(live, event_id.removesuffix(_JSON)), True
@@ -304,7 +304,7 @@ class Dashboard:
             stem = name.removesuffix(_JSON)
             return (self._live(request, stem)[0], True)
         if not is_there or not _sees(request, name):
-            raise NotFound(f"There is no ranker {name!r}.")
+            raise NoSuchResource(f"There is no ranker {name!r}.")
         return engine.ranker(name), False
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.types import Scope
 
 from keyhole.base.errors import shown
-from keyhole.service.errors import NotFound
+from keyhole.service.errors import NoSuchResource
 from keyhole.service.http.problems import Forbidden, Unauthorized
 from keyhole.service.http.request import Fields
 from keyhole.service.keys import EVERYTHING, Access, KeyRing, ScopeName
@@ -78,9 +78,9 @@ def check_access(access: Access, needs: ScopeName, ranker: str | None, needs_all
         )
 
 
-def not_found(ranker: str) -> NotFound:
+def not_found(ranker: str) -> NoSuchResource:
     """Return the error for a ranker that does not exist or that the key may not see."""
-    return NotFound(f"There is no ranker {shown(ranker)}.")
+    return NoSuchResource(f"There is no ranker {shown(ranker)}.")
 
 
 def check_origin(method: str, fields: Fields) -> None:

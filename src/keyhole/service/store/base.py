@@ -23,8 +23,9 @@ class Store(ABC):
         """Append events atomically; they are durable when this returns.
 
         Each must follow the last event of its ranker: the next ``seq``, and a ``link`` that chains
-        to the link before it; an empty link is filled in. :class:`Conflict` is raised if one does
-        not follow (another writer was first) or if its key or idempotency key exists.
+        to the link before it; an empty link is filled in.
+        :class:`ConflictingRequest` is raised if one does not follow (another writer was first) or
+        if its key or idempotency key exists.
         :class:`StoreFull`: nothing was written and the append may be retried.
         :class:`StoreFailed`: the state of the disk is unknown until the store is reopened.
         """

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import force_setattr
 
-from keyhole.service.errors import Conflict, StoreDamaged
+from keyhole.service.errors import ConflictingRequest, StoreDamaged
 from keyhole.service.events import FIRST_LINK, Event, link_of
 from keyhole.service.store.base import Store
 
@@ -34,7 +34,7 @@ def _what_is_wrong(tip: Tip | Event, event: Event) -> str | None:
 
 
 def follow(events: Iterable[Event], tip_before: Callable[[str], Tip]) -> dict[str, Tip]:
-    """Return the tips of rankers after these events, or raise :class:`Conflict`.
+    """Return the tips of rankers after these events, or raise :class:`ConflictingRequest`.
 
     New events get their links here, so that each event is hashed only once.
     """
@@ -44,7 +44,7 @@ def follow(events: Iterable[Event], tip_before: Callable[[str], Tip]) -> dict[st
         before = last.get(ranker)
         wrong = _what_is_wrong(tip_before(ranker) if before is None else before, event)
         if wrong:
-            raise Conflict(f"The next event of ranker {ranker!r} {wrong}.")
+            raise ConflictingRequest(f"The next event of ranker {ranker!r} {wrong}.")
         last[ranker] = event
     return {ranker: Tip(event.seq, event.link) for ranker, event in last.items()}
 

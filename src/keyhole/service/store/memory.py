@@ -8,7 +8,7 @@ from typing import ClassVar
 import msgspec
 
 from keyhole.base.errors import InvalidInput
-from keyhole.service.errors import Conflict
+from keyhole.service.errors import ConflictingRequest
 from keyhole.service.events import Event, Key, Kind, Snapshot
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import Tip, follow, tip_of
@@ -41,7 +41,9 @@ class MemoryStore(Store):
             is_new = not (by_key.keys() & self._by_key.keys() or by_idem.keys() & self._by_idem)
             n_marked = sum((e.key is not None) + (e.idem is not None) for e in events)
             if not is_new or len(by_key) + len(by_idem) < n_marked:
-                raise Conflict("A key or an idempotency key of these events is there already.")
+                raise ConflictingRequest(
+                    "A key or an idempotency key of these events is there already."
+                )
             self._by_key.update(by_key)
             self._by_idem.update(by_idem)
             for event in events:
@@ -102,7 +104,7 @@ class MemoryStore(Store):
     def add_key(self, key: Key) -> None:
         with self._lock:
             if key.prefix in self._keys:
-                raise Conflict(f"There is an access key {key.prefix} already.")
+                raise ConflictingRequest(f"There is an access key {key.prefix} already.")
             self._keys[key.prefix] = key
 
     def note_key_use(self, prefix: str, at: int) -> None:

@@ -14,7 +14,13 @@ import apsw
 from msgspec.structs import astuple
 
 from keyhole.base.files import shortened
-from keyhole.service.errors import Conflict, StoreDamaged, StoreError, StoreFailed, StoreFull
+from keyhole.service.errors import (
+    ConflictingRequest,
+    StoreDamaged,
+    StoreError,
+    StoreFailed,
+    StoreFull,
+)
 from keyhole.service.events import Event, Key, Kind, Snapshot
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import Tip, follow, tip_of
@@ -215,7 +221,7 @@ class SqliteStore(Store):
             except apsw.ConstraintError as error:
                 if not str(error).startswith("UNIQUE"):
                     raise
-                raise Conflict(
+                raise ConflictingRequest(
                     "A key or an idempotency key of these events is there already."
                 ) from None
             except (StoreFailed, StoreDamaged):
@@ -391,7 +397,7 @@ class SqliteStore(Store):
                     (*row, key.created_at, key.expires_at, key.name, key.used_at),
                 )
         except apsw.ConstraintError:
-            raise Conflict(f"There is an access key {key.prefix} already.") from None
+            raise ConflictingRequest(f"There is an access key {key.prefix} already.") from None
 
     def note_key_use(self, prefix: str, at: int) -> None:
         with self._changing_keys() as db:
