@@ -246,6 +246,21 @@ def test_new_lists_are_ranked_by_what_features_have_said():
     check_only_learners_pass(learns, lambda grades: grades, TELLERS)
 
 
+def test_grades_up_to_a_hundred_need_not_be_told():
+    small = lists(12)
+    large = Queries(small.features, 50.0 * small.params.relevance, small.params.starts)
+    totals = [
+        play(
+            Recall(N_FEATURES, N_ITEMS), world, measure=measure("SumLoss"), rounds=150
+        ).average_score.mean
+        for world in (small, large)
+    ]
+    chance = play(RandomLists(N_FEATURES, N_ITEMS), small, measure=measure("SumLoss"), rounds=150)
+    gains = [chance.average_score.mean - loss for loss in (totals[0], totals[1] / 50)]
+    assert gains[0] > 0.1 * chance.average_score.mean
+    assert gains[1] > 0.9 * gains[0]
+
+
 def test_scales_do_not_matter():
     """Numbers within 0 to 1, far smaller ones, and those of a list mapped onto 0 to 1."""
     world = lists(60)

@@ -56,8 +56,8 @@ def _numbers(texts: list[str], name: str) -> list[int]:
 @command("Interrupted; finished cells are saved: run the same command to resume.")
 def atlas_command(
     out: Annotated[Path, "Folder for atlas.png, atlas.svg, atlas.csv and atlas.md."],
-    items: Annotated[list[str] | None, "Lengths of lists: 2-5 (default), or 3 8."] = None,
-    grades: Annotated[list[str] | None, "Numbers of grades: 2 3 (default)."] = None,
+    items: Annotated[list[str] | None, "Lengths of lists, such as 3 8. Default: 2-5."] = None,
+    grades: Annotated[list[str] | None, "Numbers of relevance grades. Default: 2 3."] = None,
     measures: Annotated[list[str] | None, "Measures, such as NDCG DCG@2. Default: fifteen."] = None,
     as_json: Json = False,
 ) -> None:

@@ -86,7 +86,7 @@ DEMONSTRATIONS = (
 )
 
 
-def start_demo(url: str, stop: threading.Event, *, key: str | None = None) -> threading.Thread:
+def start_demo(url: str, stop: threading.Event) -> threading.Thread:
     """Run the demo in a thread until ``stop``, if the service has no rankers.
 
     It uses the HTTP client; any error ends it silently.
@@ -94,15 +94,15 @@ def start_demo(url: str, stop: threading.Event, *, key: str | None = None) -> th
 
     def play() -> None:
         with suppress(KeyholeError):
-            asyncio.run(_play_until(url, key, stop))
+            asyncio.run(_play_until(url, stop))
 
     thread = threading.Thread(target=play, name="keyhole-demo", daemon=True)
     thread.start()
     return thread
 
 
-async def _play_until(url: str, key: str | None, stop: threading.Event) -> None:
-    async with keyhole.client.AsyncClient(url, key=key) as client:
+async def _play_until(url: str, stop: threading.Event) -> None:
+    async with keyhole.client.AsyncClient(url) as client:
         playing = asyncio.ensure_future(play_demo(client))
         while not playing.done() and not stop.is_set():
             await asyncio.wait({playing}, timeout=_A_MOMENT)

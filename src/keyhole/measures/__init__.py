@@ -25,7 +25,7 @@ MEASURES: Table[Measure] = Table(
         "AUC": "keyhole.measures.auc:AUC",
         "ERR": "keyhole.measures.err:ERR",
         "RR": "keyhole.measures.rr:RR",
-        "Recall": "keyhole.measures.recall:RecallAt",
+        "Recall": "keyhole.measures.recall:Recall",
         "NDCGLoss": "keyhole.measures.induced:NDCGLoss",
         "APLoss": "keyhole.measures.induced:APLoss",
     },

@@ -10,7 +10,7 @@ from keyhole.measures.linear import linear_score
 from keyhole.measures.precision import Precision
 
 
-class RecallAt(Precision):
+class Recall(Precision):
     """Share of the relevant items found in the first n positions, 1 if there are none.
 
     Examples

@@ -25,7 +25,7 @@ from keyhole.measures.linear import LinearMeasure
 from keyhole.measures.ndcg import NDCG
 from keyhole.measures.pairwise import PairwiseLoss
 from keyhole.measures.precision import Precision
-from keyhole.measures.recall import RecallAt
+from keyhole.measures.recall import Recall
 from keyhole.measures.rr import RR
 from keyhole.measures.sum_loss import SumLoss
 from keyhole.monitoring.cells import level_of_positions
@@ -331,7 +331,7 @@ _RULES = {
     PairwiseLoss: _pairwise,
     AP: _average_precision,
     APLoss: _average_precision,
-    RecallAt: _recall,
+    Recall: _recall,
     AUC: _auc,
     RR: _cascade,
     ERR: _cascade,

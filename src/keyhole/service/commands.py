@@ -21,7 +21,6 @@ EventId = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"\A[!-~]+\Z
 IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"\A[ -~]+\Z")]
 MAX_ITEMS = 1_000
 MAX_FEATURES = 4_096
-MAX_DEPTH = 1_000
 
 
 class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

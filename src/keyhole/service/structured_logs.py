@@ -4,7 +4,7 @@ import logging
 import re
 import sys
 from collections.abc import MutableMapping
-from typing import Any, TextIO
+from typing import Any
 
 import structlog
 
@@ -13,10 +13,9 @@ _SECRETS = frozenset({"authorization", "cookie", "key", "token", "secret"})
 _HIDDEN = "[hidden]"
 
 
-def configure_logs(level: str = "info", stream: TextIO | None = None) -> None:
+def configure_logs(level: str) -> None:
     """Send the logs of this package and of uvicorn to standard error."""
     threshold = logging.getLevelNamesMapping()[level.upper()]
-    out = sys.stderr if stream is None else stream
     shared: list[Any] = [
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -27,10 +26,10 @@ def configure_logs(level: str = "info", stream: TextIO | None = None) -> None:
     structlog.configure(
         processors=[*shared, render],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.PrintLoggerFactory(out),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,
     )
-    handler = logging.StreamHandler(out)
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, render],

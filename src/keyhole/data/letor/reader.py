@@ -126,14 +126,12 @@ def iterate_letor(
     return read_blocks(files, sizes_in, options, block_bytes, _threads(n_threads))
 
 
-def letor_columns(
-    paths: Paths, *, block_bytes: int = BLOCK_BYTES, n_threads: int | None = None
-) -> tuple[int, int]:
+def letor_columns(paths: Paths, *, block_bytes: int = BLOCK_BYTES) -> tuple[int, int]:
     """Return ``first_index`` and ``n_features`` of files of any size, for :func:`iterate_letor`."""
     files, _ = _files(paths, None)
     options = _options(None, None, np.float64, None, "keep", None)
     block_bytes = check_integer(block_bytes, "`block_bytes`", at_least=1)
-    with spread(_threads(n_threads)) as run:
+    with spread(_threads(None)) as run:
         return find_columns(files, options, block_bytes, run)
 
 
