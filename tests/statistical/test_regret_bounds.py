@@ -9,6 +9,7 @@ that a random ranker keeps it; that rankers learn is shown in test_learning.py.
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from keyhole import Choices, Flips, Full, OnlineRank, Recorded, RTopK, Switching, Top, play
 from keyhole.bounds import choices, ftpl
 from keyhole.bounds.blocks import n_cells
+from keyhole.contracts.worlds import World
 
 SAMPLERS = ("plackett-luce", "quicksort", "reverse-plackett-luce")
 
@@ -54,11 +56,23 @@ def recorded(name: str, rounds: int, m: int) -> Recorded:
     return Recorded(SEQUENCES[name](rounds, m).astype(np.float64))
 
 
+def written_down(world: World, rounds: int) -> Recorded:
+    """Return what the users of a world like, which a game with `same_users` would show as well.
+
+    Recorded, all worlds share the compiled games of a ranker.
+    """
+    return Recorded(np.array([world.relevance(t) for t in range(rounds)]))
+
+
+@cache
 def worlds(rounds: int, m: int):
-    return {
+    drawn = {
         "flips": Flips(m, n_relevant=m // 2),
         "switching": Switching(m, n_relevant=m // 2, period=rounds // 7),
         "choices": Choices(m),
+    }
+    return {
+        **{name: written_down(world, rounds) for name, world in drawn.items()},
         **{name: recorded(name, rounds, m) for name in SEQUENCES},
     }
 
@@ -151,7 +165,9 @@ def test_b9_online_rank_on_choices(sampler):
             "uniform": Choices(m, n_chosen=chosen),
             "skewed": Choices(m, n_chosen=chosen, skew=1.0),
             "punishing": Recorded(punishing(rounds, m, chosen)),
-            "phases": Switching(m, n_relevant=chosen, flip=0.0, period=rounds // 5),
+            "phases": written_down(
+                Switching(m, n_relevant=chosen, flip=0.0, period=rounds // 5), rounds
+            ),
         }
         for name, world in tried.items():
             ranker = online_rank(sampler, m, rounds, chosen)

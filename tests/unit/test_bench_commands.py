@@ -80,7 +80,7 @@ COMMANDS: dict[str, Run | Elsewhere | Help] = {
         "--rows 30 --turns 1", "every bit as scikit-learn reads it .* True", VERDICT
     ),
     "bench.lists": Run("--rounds 4 --turns 1 --measured 3", "promises kept", VERDICT),
-    "bench.load": Run("--seconds 0.2 --turns 1 --folder {tmp}", "feedback .* requests/s", VERDICT),
+    "bench.load": Run("--seconds 0.02 --turns 1 --folder {tmp}", "feedback .* requests/s", VERDICT),
     "bench.many_rankers": Run(
         "--rankers 12 --requests 20 --turns 1 --features 16 --folder {tmp}", "GET / .* s", VERDICT
     ),
@@ -145,6 +145,9 @@ def small(monkeypatch, tmp_path):
         monkeypatch.setenv(name, "1")
     monkeypatch.setattr("bench.report.OUT", tmp_path / "bench.json")
     monkeypatch.setattr("bench.lists.OUT", tmp_path)
+    # Each connection asks at least once, for as many lists as a batch has.
+    monkeypatch.setattr("bench.load.CONNECTIONS", (1, 3))
+    monkeypatch.setattr("bench.load.N_BATCH", 4)
     monkeypatch.setattr("bench.battery.OUT", tmp_path / "battery.json")
     monkeypatch.setattr("bench.site.notebooks.NOTEBOOKS", tmp_path / "notebooks")
     dieharder = tmp_path / "bin" / "dieharder"

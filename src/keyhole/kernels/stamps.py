@@ -10,6 +10,7 @@ import dis
 import hashlib
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, ModuleType
 from typing import Any
@@ -49,19 +50,23 @@ def _function(function: Any, above: tuple[Any, ...]) -> Iterator[str]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield f"cell {name}"
         yield from _value(cell.cell_contents, above)
-    for name in sorted(set(_globals_of(function.__code__))):
+    for name in _globals_of(function.__code__):
         if name in function.__globals__:  # else it is one of Python's own
             yield f"global {name}"
             yield from _value(function.__globals__[name], above)
 
 
-def _globals_of(code: CodeType) -> Iterator[str]:
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield str(instruction.argval)
+@cache  # a kernel is part of many, and to read its instructions takes longest
+def _globals_of(code: CodeType) -> tuple[str, ...]:
+    names = {
+        str(each.argval)
+        for each in dis.get_instructions(code)
+        if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _globals_of(constant)
+            names.update(_globals_of(constant))
+    return tuple(sorted(names))
 
 
 def _code(code: CodeType, doc: str | None, above: tuple[Any, ...]) -> Iterator[str]:

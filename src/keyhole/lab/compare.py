@@ -232,7 +232,7 @@ def compare(
     --------
     >>> import keyhole
     >>> names = ["rtopk", "keystone", "random"]
-    >>> comparison = keyhole.compare(names, items=20, rounds=2000, runs=4)
+    >>> comparison = keyhole.compare(names, items=20, rounds=500, runs=4)
     >>> comparison.verdict.best, comparison.verdict.named("worse")
     ('keystone', ['rtopk', 'random'])
     >>> comparison.sentences()[-1]

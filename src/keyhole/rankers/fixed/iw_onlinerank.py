@@ -1,6 +1,7 @@
 """A12: OnlineRank on importance-weighted totals of what the first k showed."""
 
 import math
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, Unpack
 
 import numpy as np
@@ -167,6 +168,7 @@ def _greedy(params: Any, state: Any, features: Any, out: Any, work: Any) -> None
     sort_descending(state.totals, out, work.sort)
 
 
+@cache  # eigenvalues take longer than all else that a ranker is made of
 def nodes_of_the_unit() -> tuple[FloatArray, FloatArray]:
     """Return logarithms of 64 Gauss-Legendre nodes of (0, 1), and their weights."""
     places, weights = np.polynomial.legendre.leggauss(_N_NODES)
