@@ -599,6 +599,10 @@ def _more_wait(body: msgspec.Struct) -> int:
 def _keys_of(command: Command) -> tuple[Touched, ...]:
     """Return the resources that a command locks."""
     match command:
+        case Rank():
+            events = [command.request.event_id]
+        case RankMany():
+            events = [one.event_id for one in command.requests if isinstance(one, RankRequest)]
         case GiveFeedback() | Activate():
             return (("event", command.ranker, command.event_id),)
         case GiveMany():
@@ -607,10 +611,6 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
             return ("ranker", command.ranker, ""), ("ranker", command.to, "")
         case Configure() | Reset() | Delete() | Expire():
             return (("ranker", command.ranker, ""),)
-        case Rank():
-            events = [command.request.event_id]
-        case RankMany():
-            events = [one.event_id for one in command.requests if isinstance(one, RankRequest)]
     keys = tuple([("event", command.ranker, name) for name in events if name is not None])
     return keys if command.idem is None else (("idem", command.ranker, command.idem), *keys)
 

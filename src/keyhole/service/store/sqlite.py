@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import apsw
@@ -71,6 +72,33 @@ def _rows(
     finally:
         cursor.close(True)
     return found, False
+
+
+class _Reader(Sentences):
+    """A read connection within a ``with`` block, which goes back to the pool unless it failed."""
+
+    __slots__ = ("_db", "_end")
+
+    def __init__(self, path: Path, db: apsw.Connection, end: Callable[[apsw.Connection], None]):
+        super().__init__(path)
+        self._db, self._end = db, end
+
+    def __enter__(self) -> apsw.Connection:
+        """Return the connection."""
+        return self._db
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give the connection back, or close it and raise the sentence of the error."""
+        if error is None:
+            self._end(self._db)
+            return
+        self._db.close(True)
+        super().__exit__(kind, error, trace)
 
 
 class SqliteStore(Store):
@@ -324,20 +352,16 @@ class SqliteStore(Store):
         with self._reader() as db:
             return _one(db, query, values)
 
-    @contextmanager
-    def _reader(self) -> Iterator[apsw.Connection]:
+    def _reader(self) -> "_Reader":
         """Provide a read connection from the pool."""
         self._check_open()
         try:
             db = self._readers.pop()
         except IndexError:
             db = connect(self.path, read_only=True, vfs=self._vfs)
-        try:
-            with Sentences(self.path):
-                yield db
-        except BaseException:
-            db.close(True)
-            raise
+        return _Reader(self.path, db, self._end_reading)
+
+    def _end_reading(self, db: apsw.Connection) -> None:
         with self._lock:
             if self._closed:
                 db.close(True)
