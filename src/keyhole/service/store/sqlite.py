@@ -190,7 +190,9 @@ class SqliteStore(Store):
             return lambda: None
         with ExitStack() as until_written:
             db = until_written.enter_context(self._writing())
-            self._tips.update(follow(events, self._tip))
+            for ranker in {event.ranker for event in events}:
+                self._know_tip(ranker)
+            self._tips.update(follow(events, self._tips.__getitem__))
             n_even = len(events) - len(events) % _ROWS
             for first in range(0, n_even, _ROWS):
                 rows = map(astuple, events[first : first + _ROWS])
@@ -258,11 +260,10 @@ class SqliteStore(Store):
             self._tips.clear()
             raise
 
-    def _tip(self, ranker: str) -> Tip:
-        """Return the tip of a ranker from the cache; only this process changes it."""
+    def _know_tip(self, ranker: str) -> None:
+        """Read the tip of a ranker once; only this process changes it."""
         if ranker not in self._tips:
             self._tips[ranker] = tip_of(_one(self._writer, _LAST, (ranker,)))
-        return self._tips[ranker]
 
     def _note_pages(self, db: apsw.Connection, name: str, n_pages: int) -> int:
         self._n_pages = n_pages
