@@ -17,9 +17,9 @@ NDJSON = {"content-type": "application/x-ndjson"}
 class Asked:
     """A service; ``ask`` is a request, and raises where an answer says that Keyhole has a fault."""
 
-    def __init__(self, **settings):
+    def __init__(self, store=None, **settings):
         self.loop = asyncio.new_event_loop()
-        self.desk = Desk(MemoryStore())
+        self.desk = Desk(MemoryStore() if store is None else store)
         self.app = build(self.desk, Settings(**settings))
         self.running = self.app.router.lifespan_context(self.app)
         self.loop.run_until_complete(self.running.__aenter__())

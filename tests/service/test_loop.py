@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keyhole.service.commands import Rank, RankRequest, Reset
+from keyhole.service.commands import Configure, Rank, RankerRequest, RankRequest, Reset
 from keyhole.service.errors import StoreFailed
 from keyhole.service.metrics import Metrics
 from keyhole.service.ranker_state import LiveRanker
@@ -94,7 +94,7 @@ def test_snapshots_are_taken_outside_of_the_loop(noted):
 
     assert not any(run(scenario, store, snapshot_every=10))
     assert calls == [("snapshot", False)] * len(calls)
-    assert [kept.seq for kept in store.snapshots("animals")] == [26, 20]
+    assert [kept.seq for kept in store.snapshots("animals")] == [26, 10]
 
 
 def test_nothing_is_applied_while_a_ranker_is_read():
@@ -183,3 +183,40 @@ def test_metrics_are_written_outside_of_the_loop(noted):
         service.put()
         assert 'keyhole_ranker_seq{ranker="animals"} 1.0' in service.ask("GET", "/metrics").text
     assert calls == [("text", False)]
+
+
+@pytest.mark.parametrize("n_features", [511, 512])
+def test_large_lists_are_learnt_from_outside_of_the_loop(monkeypatch, n_features):
+    """Meanwhile the loop does other things, but decides no command."""
+    apply_all, may_end = LiveRanker.apply_all, threading.Event()
+    in_threads = []
+
+    def applied(live, events):
+        if threading.current_thread() is not threading.main_thread():
+            in_threads.append([event.kind for event, _ in events])
+            may_end.wait(10.0)
+        apply_all(live, events)
+
+    async def scenario(desk):
+        described = RankerRequest(n_features=n_features, max_items=2, ranker="random-lists")
+        await desk.submit(Configure("animals", described))
+        monkeypatch.setattr(LiveRanker, "apply_all", applied)
+        row = [0.5] * n_features
+        rank = Rank("animals", RankRequest(features=[row, row]))
+        shown = await desk.submit(rank)
+        learning = asyncio.create_task(desk.submit(liked(shown.event_id)))
+        while n_features == 512 and not in_threads:
+            await asyncio.sleep(0.002)
+        ranking = asyncio.create_task(desk.submit(rank))
+        await asyncio.sleep(0.02)
+        n_decided, live = desk.store.last("animals").seq, desk.engine.ranker("animals")
+        assert (n_decided, learning.done(), ranking.done()) == (
+            (3, False, False) if n_features == 512 else (4, True, True)
+        )
+        may_end.set()
+        said, again = await asyncio.gather(learning, ranking)
+        assert (said.learned, live.seq) == ("learned", 4)
+        assert again.model_seq == (3 if n_features == 512 else 2)
+
+    run(scenario)
+    assert in_threads == ([["feedback"]] if n_features == 512 else [])

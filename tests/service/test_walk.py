@@ -1,16 +1,26 @@
-"""The walk of a rank, from the door down to the disk: no file is entered again from below it."""
+"""The walks of a rank and of its feedback, from the door to the disk: no file is entered twice."""
 
 import sys
 from pathlib import Path
 
+import pytest
+
 import keyhole
 from bench.load import Templates
 from keyhole.service.keys import new_key
+from keyhole.service.store.sqlite import SqliteStore
 from tests.lab.test_walks import is_on_the_map
 from tests.service.asking import Asked
 
 PACKAGE = Path(keyhole.__file__).parent
 SERVICE = PACKAGE / "service"
+MOST_FILES = {
+    "door": (6, ("service/http/", "service/keys.py", "service/metrics.py")),
+    "store": (3, ("service/store/",)),
+    "service": (10, ("service/",)),
+}
+"""How many files each part has: HTTP with access keys is to the service what the command line is
+to a command, and the store is a row of a table; the walks of commands do not count either."""
 
 
 class Walk:
@@ -35,10 +45,20 @@ class Walk:
         if len(set(stack)) < len(stack):
             self.twice.add(tuple(reversed(stack)))
 
+    def parts(self):
+        """Return the files of each part."""
+        parts, rest = {}, sorted(self.files)
+        for part, (_, begins) in MOST_FILES.items():
+            parts[part] = [name for name in rest if name.startswith(begins)]
+            rest = [name for name in rest if not name.startswith(begins)]
+        return parts
 
-def test_the_walk_of_a_rank_and_of_its_feedback():
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory):
     """As keyhole.client asks: with its fields, a key, and an idempotency key of each rank."""
-    with Asked() as asked:
+    path = tmp_path_factory.mktemp("walk") / "log.db"
+    with Asked(SqliteStore(path, create=True)) as asked:
         text, key = new_key(["admin"], ["*"])
         asked.desk.store.add_key(key)
         fields = Templates(text).rank.headers
@@ -46,16 +66,33 @@ def test_the_walk_of_a_rank_and_of_its_feedback():
         left = ("host", "content-length", "content-type")
         asked.headers = {name: value for name, value in fields.items() if name not in left}
         asked.put()
-        asked.feedback(asked.rank(headers={"idempotency-key": "first"}).json()["event_id"])
-        walk = Walk()
-        sys.setprofile(walk)
-        try:
-            shown = asked.rank(headers={"idempotency-key": "second"})
-            asked.feedback(shown.json()["event_id"])
-        finally:
-            sys.setprofile(None)
+        yield asked
+
+
+def ranked(asked, key):
+    return asked.rank(headers={"idempotency-key": key}).json()["event_id"]
+
+
+@pytest.mark.parametrize("step", ["rank", "feedback"])
+def test_walk(asked, step):
+    asked.feedback(ranked(asked, f"first {step}"))
+    event_id = ranked(asked, f"before {step}")
+    walk = Walk()
+    sys.setprofile(walk)
+    try:
+        if step == "rank":
+            ranked(asked, "within")
+        else:
+            asked.feedback(event_id)
+    finally:
+        sys.setprofile(None)
     assert not walk.twice
     assert [name for name in sorted(walk.files) if not is_on_the_map(name)] == []
-    ways = {"service/http/middleware.py", "service/api/impressions.py"}
-    assert ways | {"service/keys.py", "service/store/memory.py"} <= walk.files
-    assert asked.desk.store.find_idem("animals", "second") is not None
+    assert {"service/http/middleware.py", "service/api/impressions.py"} <= walk.files
+    assert {"service/keys.py", "service/store/sqlite.py"} <= walk.files
+    parts = walk.parts()
+    assert sum(map(len, parts.values())) == len(walk.files) > 12
+    for part, (most, _) in MOST_FILES.items():
+        assert len(parts[part]) <= most, parts
+    if step == "rank":
+        assert asked.desk.store.find_idem("animals", "within") is not None

@@ -16,7 +16,6 @@ from keyhole.service.commands import (
     Delete,
     Expire,
     FeedbackReply,
-    FeedbackRequest,
     GiveFeedback,
     GiveMany,
     OfWhole,
@@ -49,7 +48,7 @@ from keyhole.service.events import (
     body_bytes,
     body_of,
 )
-from keyhole.service.feedback_encoding import answer_to
+from keyhole.service.feedback import answer_of, said_before, was_never_shown
 from keyhole.service.rank_batches import repeated_batch, show_many, told_again
 from keyhole.service.ranker_changes import (
     check_version,
@@ -433,30 +432,12 @@ class Engine:
 
     def _feedback(self, command: GiveFeedback, at: int) -> Decided:
         live = self.usable(command.ranker)
-        answered = self._answer(live, command.event_id, command.request)
+        answered = answer_of(live, command.event_id, command.request)
         if isinstance(answered, Event):
-            return Decided((), lambda: _said_before(live, answered))
+            return Decided((), lambda: said_before(live, answered))
         made = self._event(command.ranker, "feedback", answered, at, command.event_id)
         noted = made[0].seq
         return Decided((made,), lambda: FeedbackReply(live.outcome(answered, noted), noted))
-
-    def _answer(
-        self, live: LiveRanker, event_id: str, request: FeedbackRequest
-    ) -> Answered | Event:
-        """Return feedback as an event body, or the event of the same feedback given before."""
-        seq = live.seq_of.get(event_id)
-        if seq is not None:
-            waited = live.waiting[seq]
-            ranked = live.ranked(seq, waited)
-            unused = not ranked.teaches or request.status == "not_shown"
-            answered = answer_to(live, ranked, request, "unused" if unused else "pending")
-            waited.ranked = ranked
-            return answered
-        answered = answer_to(live, self._ranked_before(live, event_id), request, "late")
-        said = live.found(event_id, "feedback")
-        if said is not None:
-            _check_same_feedback(said, answered)
-        return said or answered
 
     def _feedback_many(self, command: GiveMany, at: int) -> Decided:
         """Note feedback on many lists; each exception is the reply of its list alone."""
@@ -465,7 +446,7 @@ class Engine:
         new: list[tuple[msgspec.Struct, str]] = []
         for event_id, request in command.answers.items():
             try:
-                answered = self._answer(live, event_id, request)
+                answered = answer_of(live, event_id, request)
             except StoreDamaged:
                 raise
             except KeyholeError as error:
@@ -481,7 +462,7 @@ class Engine:
             return [
                 FeedbackReply(outcome(what, seq := next(seqs)), seq)
                 if isinstance(what, Answered)
-                else _said_before(live, what)
+                else said_before(live, what)
                 if isinstance(what, Event)
                 else what
                 for what in became
@@ -489,33 +470,17 @@ class Engine:
 
         return Decided(tuple(made), reply)
 
-    def _ranked_before(self, live: LiveRanker, event_id: str) -> Ranked:
-        """Return a list that no longer waits for feedback, or raise :class:`NoSuchResource`."""
-        event = live.found(event_id, "rank")
-        if event is None or event.seq <= live.since:
-            raise NoSuchResource(f"There is no event {shown(event_id)} of ranker {live.name!r}.")
-        return body_of(event)
-
     def _activate(self, command: Activate, at: int) -> Decided:
         live = self.ranker(command.ranker)
         seq = live.seq_of.get(command.event_id)
         if seq is not None and live.waiting[seq].deferred:
             made = self._event(command.ranker, "activate", Activated(), at, command.event_id)
             return Decided((made,), lambda: None)
-        if self._was_never_shown(live, seq, command.event_id):
+        if was_never_shown(live, seq, command.event_id):
             raise ConflictingRequest(
                 f"Event {shown(command.event_id)} can no longer be activated: it has expired."
             )
         return Decided((), lambda: None)
-
-    def _was_never_shown(self, live: LiveRanker, seq: int | None, event_id: str) -> bool:
-        """Return whether a deferred list expired without ever being activated."""
-        if not self._ranked_before(live, event_id).deferred or seq is not None:
-            return False
-        if live.found(event_id, "activate") is not None:
-            return False
-        said = live.found(event_id, "feedback")
-        return said is None or body_of(said).learned == "late"
 
     def _expire(self, command: Expire, at: int) -> Decided:
         live = self.rankers.get(command.ranker)
@@ -599,6 +564,10 @@ def _more_wait(body: msgspec.Struct) -> int:
 def _keys_of(command: Command) -> tuple[Touched, ...]:
     """Return the resources that a command locks."""
     match command:
+        case Rank():
+            events = [command.request.event_id]
+        case RankMany():
+            events = [one.event_id for one in command.requests if isinstance(one, RankRequest)]
         case GiveFeedback() | Activate():
             return (("event", command.ranker, command.event_id),)
         case GiveMany():
@@ -607,10 +576,6 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
             return ("ranker", command.ranker, ""), ("ranker", command.to, "")
         case Configure() | Reset() | Delete() | Expire():
             return (("ranker", command.ranker, ""),)
-        case Rank():
-            events = [command.request.event_id]
-        case RankMany():
-            events = [one.event_id for one in command.requests if isinstance(one, RankRequest)]
     keys = tuple([("event", command.ranker, name) for name in events if name is not None])
     return keys if command.idem is None else (("idem", command.ranker, command.idem), *keys)
 
@@ -618,17 +583,3 @@ def _keys_of(command: Command) -> tuple[Touched, ...]:
 def now() -> int:
     """Return the wall clock in milliseconds."""
     return time.time_ns() // 1_000_000
-
-
-def _check_same_feedback(said: Event, answered: Answered) -> None:
-    """Raise if repeated feedback differs from the first."""
-    before: Answered = body_of(said)
-    if (before.status, before.relevance) != (answered.status, answered.relevance):
-        raise ConflictingRequest(
-            f"Event {shown(said.key)} has different feedback already: the first counts."
-        )
-
-
-def _said_before(live: LiveRanker, said: Event) -> FeedbackReply:
-    """Return the reply to repeated feedback."""
-    return FeedbackReply(live.outcome(body_of(said), said.seq), said.seq, False)

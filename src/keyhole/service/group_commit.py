@@ -34,6 +34,8 @@ from keyhole.service.warm_up import warm_up
 
 MOST_IN_A_GROUP = 256
 """The maximum number of commands in a group."""
+_MOST_EVENTS = 1_024
+"""Events after which a group of batches takes no other: a group is applied in one piece."""
 SNAPSHOT_EVERY = 10_000
 """The least number of events of a ranker between two snapshots."""
 _TICK = 0.25
@@ -112,6 +114,8 @@ class Desk:
         self._inbox: deque[tuple[Command, ReplyReceiver]] = deque()
         self._next = _Group()
         self._is_writing = False
+        self._is_learning = False
+        """Whether a thread applies events."""
         self._is_broken = False
         self._probing: asyncio.Future[None] | None = None
         """The probe of a full disk in progress."""
@@ -286,10 +290,12 @@ class Desk:
 
     def _decide(self) -> None:
         """Decide the queued commands, except those that must wait for an earlier decision."""
-        if not self._inbox:
+        if not self._inbox or self._is_learning:
             return
         at, group = now(), self._next
-        while self._inbox and max(len(group.decided), len(group.made)) < MOST_IN_A_GROUP:
+        while (
+            self._inbox and len(group.decided) < MOST_IN_A_GROUP and len(group.made) < _MOST_EVENTS
+        ):
             command, future = self._inbox.popleft()
             if future.done():  # the caller disconnected before the decision
                 continue
@@ -314,7 +320,7 @@ class Desk:
         decided, group.decided = group.decided, []
         try:
             async with self._still:
-                self._apply(group.made)
+                self._note_applied(await self._applied(group.made))
                 await self._make_states(group.made)
         except Exception:  # a bug: the log has the events, so it is replayed
             logger().exception("Committed events could not be applied.")
@@ -345,8 +351,26 @@ class Desk:
             if not future.done():
                 future.set_exception(error)
 
-    def _apply(self, made: list[Made]) -> None:
-        by_ranker, moment = self.engine.apply_all(made), self._clock()
+    async def _applied(self, made: list[Made]) -> dict[str, list[Made]]:
+        """Apply committed events: in a thread if rankers learn from large lists, which takes long.
+
+        Commands wait meanwhile, because deciding one reads what is being changed.
+        """
+        taught = {event.ranker for event, _ in made if event.kind in ("feedback", "expire")}
+        rankers = self.engine.rankers
+        if not any(rankers[name].learns_long for name in taught if name in rankers):
+            return self.engine.apply_all(made)
+        by_ranker: dict[str, list[Made]] = {}
+        self._is_learning = True
+        try:
+            await self._reader.begin(lambda: by_ranker.update(self.engine.apply_all(made)))
+        finally:
+            self._is_learning = False
+        return by_ranker
+
+    def _note_applied(self, by_ranker: dict[str, list[Made]]) -> None:
+        """Start feedback timers, and tell watchers what has changed."""
+        moment = self._clock()
         for ranker, own in by_ranker.items():
             live = self.engine.rankers.get(ranker)
             if live is not None:  # not deleted
@@ -496,7 +520,7 @@ class Desk:
     def _due_snapshots(self, made: list[Made]) -> list[LiveRanker]:
         """Return the rankers that are due for a snapshot after these events.
 
-        A snapshot holds every waiting list. It comes after twice as many events at the earliest, so
+        A snapshot holds every waiting list. It comes after as many events at the earliest, so
         that its share of the cost of an event stays constant, and few requests wait for it.
         """
         due = []
@@ -504,7 +528,7 @@ class Desk:
             live = self.engine.rankers.get(name)
             if live is None:
                 continue
-            if live.seq - live.snapshot_at >= max(self._snapshot_every, 2 * len(live.waiting)):
+            if live.seq - live.snapshot_at >= max(self._snapshot_every, len(live.waiting)):
                 live.snapshot_at = live.seq
                 due.append(live)
         return due

@@ -49,6 +49,7 @@ from keyhole.service.store.chain import as_written, event_at
 _KEPT_BYTES = 2_048
 """Waiting lists up to this size stay in memory; larger ones are read from the log again."""
 _KEPT_CATALOGUES = 16
+_MANY_FEATURES = 512
 _WAITING = np.dtype([("seq", "<i8"), ("deferred", "?")])
 _decode_ranked = msgspec.msgpack.Decoder(Ranked).decode
 
@@ -184,6 +185,8 @@ class LiveRanker:
         measure = named_measure(config.measure)
         self._is_exponential = measure.exponential_gain
         self._true_weights: list[float] | None = None
+        self.learns_long = int(config.request.get("n_features") or 0) >= _MANY_FEATURES
+        """Whether learning from one list may take many milliseconds."""
         if config.catalogue is not None:
             self._remember_catalogue(seq, config.catalogue)
             self._true_weights = _gain_weights(measure, config)

@@ -3,10 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from urllib.parse import unquote
 
 from starlette.applications import Starlette
-from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -20,9 +18,8 @@ from keyhole.service.api.routes import OPERATIONS
 from keyhole.service.compilation import Preparer
 from keyhole.service.group_commit import Desk
 from keyhole.service.http.context import Service
-from keyhole.service.http.endpoint import Endpoint
 from keyhole.service.http.login import Pages, page_refused
-from keyhole.service.http.middleware import NO_SLASH, Door
+from keyhole.service.http.middleware import Door, Endpoint
 from keyhole.service.http.problems import of_starlette, response_to
 from keyhole.service.settings import Settings
 
@@ -72,16 +69,6 @@ def _routes(service: Service) -> list[BaseRoute]:
         *pages.routes,
         Mount("", pages),
     ]
-
-
-class _Id(StringConvertor):
-    """A path segment that may hold an escaped slash, which the middleware has replaced."""
-
-    def convert(self, value: str) -> str:
-        return value.replace(unquote(NO_SLASH), "/")
-
-
-register_url_convertor("id", _Id())
 
 
 async def _refused(request: Request, error: Exception) -> Response:

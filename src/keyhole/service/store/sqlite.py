@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import apsw
@@ -77,6 +78,33 @@ def _rows(
     finally:
         cursor.close(True)
     return found, False
+
+
+class _Reader(Sentences):
+    """A read connection within a ``with`` block, which goes back to the pool unless it failed."""
+
+    __slots__ = ("_db", "_end")
+
+    def __init__(self, path: Path, db: apsw.Connection, end: Callable[[apsw.Connection], None]):
+        super().__init__(path)
+        self._db, self._end = db, end
+
+    def __enter__(self) -> apsw.Connection:
+        """Return the connection."""
+        return self._db
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give the connection back, or close it and raise the sentence of the error."""
+        if error is None:
+            self._end(self._db)
+            return
+        self._db.close(True)
+        super().__exit__(kind, error, trace)
 
 
 class SqliteStore(Store):
@@ -170,7 +198,9 @@ class SqliteStore(Store):
             return lambda: None
         with ExitStack() as until_written:
             db = until_written.enter_context(self._writing(events[-1]))
-            self._tips.update(follow(events, self._tip))
+            for ranker in {event.ranker for event in events}:
+                self._know_tip(ranker)
+            self._tips.update(follow(events, self._tips.__getitem__))
             n_even = len(events) - len(events) % _ROWS
             for first in range(0, n_even, _ROWS):
                 rows = map(astuple, events[first : first + _ROWS])
@@ -240,11 +270,10 @@ class SqliteStore(Store):
             self._tips.clear()
             raise
 
-    def _tip(self, ranker: str) -> Tip:
-        """Return the tip of a ranker from the cache; only this process changes it."""
+    def _know_tip(self, ranker: str) -> None:
+        """Read the tip of a ranker once; only this process changes it."""
         if ranker not in self._tips:
             self._tips[ranker] = tip_of(_one(self._writer, _LAST, (ranker,)))
-        return self._tips[ranker]
 
     def _note_pages(self, db: apsw.Connection, name: str, n_pages: int) -> int:
         self._n_pages = n_pages
@@ -351,20 +380,16 @@ class SqliteStore(Store):
         with self._reader() as db:
             return _one(db, query, values)
 
-    @contextmanager
-    def _reader(self) -> Iterator[apsw.Connection]:
+    def _reader(self) -> "_Reader":
         """Provide a read connection from the pool."""
         self._check_open()
         try:
             db = self._readers.pop()
         except IndexError:
             db = connect(self.path, read_only=True, vfs=self._vfs)
-        try:
-            with Sentences(self.path):
-                yield db
-        except BaseException:
-            db.close(True)
-            raise
+        return _Reader(self.path, db, self._end_reading)
+
+    def _end_reading(self, db: apsw.Connection) -> None:
         with self._lock:
             if self._closed:
                 db.close(True)

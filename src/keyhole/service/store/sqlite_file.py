@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import apsw
 
@@ -77,7 +78,7 @@ class Sentences:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Any:
         """Do nothing."""
 
     def __exit__(
