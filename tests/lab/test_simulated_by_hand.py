@@ -32,6 +32,7 @@ class Answers:
         self.put: list[tuple[str, dict[str, Any]]] = []
         self.told: list[tuple[int, list[float], dict[str, float] | None]] = []
         self.n_shown, self.names, self.k = 0, [], 1
+        self.n_waiting, self.n_at_once = 0, 0
         Answers.made = self
 
     async def __aenter__(self):
@@ -51,6 +52,10 @@ class Answers:
         return RankerInfo(name, 1, request)
 
     async def rank(self, _):
+        self.n_waiting += 1
+        self.n_at_once = max(self.n_at_once, self.n_waiting)
+        await asyncio.sleep(0)
+        self.n_waiting -= 1
         place = self.n_shown % len(self.names)
         self.n_shown += 1
         shown = [*self.names[place:], *self.names[:place]]
@@ -238,6 +243,7 @@ def test_a_service_that_is_no_simulation_is_told_no_truth():
         await Visits(client, there(items=["x", "y"], **request), ["x", "y"], Crowd(Flips(2))).play(
             3
         )
+        assert client.n_at_once == 1
         return [truth for *_, truth in client.told]
 
     assert asyncio.run(play()) == [None] * 3
