@@ -23,6 +23,7 @@ from keyhole.lab.kinds.risks import Best, RiskSpec, Setting, build_risk, draw_li
 from keyhole.lab.kinds.sides import SidesSpec, play_sides
 from keyhole.lab.results import play_regret, play_to_the_end
 from keyhole.lab.warming import cases
+from keyhole.policies.judging import mean_auc, mean_likelihood
 from keyhole.policies.training import fit_classifiers
 
 pytestmark = pytest.mark.interpreted
@@ -303,6 +304,87 @@ def test_a_policy_of_a_campaign_is_judged_by_weights_of_what_was_shown(kind, mon
     explored = [0.7 * max(row) + 0.3 / 4 * (sum(row) - max(row)) for row in chances]
     assert found["oracle"]["true"] == pytest.approx(sum(explored) / 40)
     assert found["uniform"]["true"] == pytest.approx(np.mean(chances))
+
+
+def test_every_contender_is_trained_on_the_whole_log_with_its_penalty(monkeypatch):
+    monkeypatch.setattr("keyhole.data.bandit.campaign._N_REFERENCE", 50)
+    asked = []
+
+    class Fitted:
+        def aligned(self, way):
+            return way
+
+    def noted(name):
+        return lambda **given: asked.append((name, given)) or Fitted()
+
+    for name in ("descend_ads", "fit_classifiers", "fit_forests"):
+        monkeypatch.setattr(ad_data, name, noted(name))
+    world = Campaign([0.5, 0.3], n_features=3, n_informative=2, seed=1)
+    log = world.log(30, seed=4)
+    settings = AdSettings(70, 9, (0.5, 2.0), negatives_per_click=1.5)
+    taken = {
+        "contexts": log.contexts, "actions": log.actions, "rewards": log.rewards, "n_actions": 2,
+        "negatives_per_click": 1.5, "no_click": "never", "seed": 8,
+    }  # fmt: skip
+    own = {
+        "rankers": ("descend_ads", {"l2": 0.5, "n_steps": 70}, (0.5, 2.0)),
+        "classifier": ("fit_classifiers", {"l2": 0.5}, (0.5, 2.0)),
+        "forest": ("fit_forests", {"n_trees": 9}, (0.0,)),
+    }
+    for kind, (name, more, grid) in own.items():
+        contender = ad_data.CONTENDERS[kind]
+        made = contender.fit(settings, 8)(log, 0.5)
+        ((called, given),) = asked
+        asked.clear()
+        assert (called, {*given}) == (name, {*taken, *more})
+        for key, value in {**taken, **more}.items():
+            assert np.array_equal(given[key], value), key
+        assert (made == ("calibrated", "f1")) == (kind == "rankers")
+        assert len(made) == len(contender.scorers)
+        assert contender.grid(settings) == grid
+        scorer = fit_classifiers(
+            log.contexts, log.actions, log.rewards, n_actions=2, l2=0.1, no_click="never", seed=0
+        )
+        by_auc, by_chance = mean_auc(scorer, log), mean_likelihood(scorer, log, 1.5)
+        assert contender.judge(settings)(scorer, log) == (
+            by_auc if kind == "rankers" else by_chance
+        )
+    assert mean_likelihood(scorer, log) != by_chance
+    assert ad_data.CONTENDERS["rankers"].takes_all
+    assert not ad_data.CONTENDERS["classifier"].takes_all
+
+
+def test_a_campaign_is_that_of_the_thesis_where_nothing_is_said(monkeypatch):
+    logs = []
+    few = Campaign.log
+
+    def noted(world, n_visitors, **given):
+        logs.append((n_visitors, {**given}, world.shape, float(np.linalg.norm(world.tastes[0]))))
+        return few(world, 40, **given)
+
+    monkeypatch.setattr("keyhole.data.bandit.campaign._N_REFERENCE", 50)
+    monkeypatch.setattr(Campaign, "log", noted)
+    found = campaign_policies(contenders=())
+    impressions = ad_data.CAMPAIGNS["bank"][1]
+    assert [(n, given) for n, given, *_ in logs] == [
+        (444_275, {"shares": impressions, "seed": 1}), (200_000, {"seed": 2}),
+    ]  # fmt: skip
+    assert {(shape, round(norm, 9)) for *_, shape, norm in logs} == {("linear", 1.0)}
+    chances = Campaign(ad_data.CAMPAIGNS["bank"][0], seed=0).click_chances(
+        few(Campaign(ad_data.CAMPAIGNS["bank"][0], seed=0), 40, seed=2).contexts
+    )
+    best = [0.8 * max(row) + 0.05 * (sum(row) - max(row)) for row in chances.tolist()]
+    assert found["oracle"]["true"] == pytest.approx(np.mean(best))
+    trained = []
+
+    def fit(contender, settings, _):
+        trained.append((contender.scorers, settings))
+
+    monkeypatch.setattr(ad_data.AdLearner, "fit", fit)
+    with pytest.raises(TypeError):  # after the first, for nothing is trained
+        campaign_policies()
+    assert trained == [(("ranker", "ranker-f1"), replace(ad_data.ONE_TO_ONE,
+                                                         negatives_per_click=None))]  # fmt: skip
 
 
 def test_a_curve_of_ads_asks_for_what_its_description_says(monkeypatch):

@@ -54,12 +54,12 @@ class Waits:
     def over(self, live: LiveRanker, moment: float) -> list[int]:
         """Return the expired lists of a ranker."""
         wait = live.config.wait_seconds
-        found: list[int] = []
+        found: set[int] = set()  # a list that began to wait twice at one moment stands there twice
         for since, seq in self._lines.get(live.name, ()):
             if moment - since < wait or len(found) >= _MOST_EXPIRED:
                 break
             if _goes_on(live, since, seq):
-                found.append(seq)
+                found.add(seq)
         return sorted(found)
 
     def due(self, moment: float) -> Iterator[str]:
