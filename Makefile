@@ -38,7 +38,7 @@ run: $(VENV)/running ## Start the service with a demo, and print the URL of its 
 
 play: $(VENV)/running ## Play the game of the thesis; writes a figure and results to out/
 	$(BIN)/keyhole play --ranker keystone --items 20 --rounds 10000 --top 1 --measure DCG --world flips \
-		--runs 10 --seed 0 --against rtopk --against ftpl --against "ftpl eps_scale=0.01" --against random --out out
+		--runs 10 --seed 0 --against rtopk --against leader --against adaptive-ftpl --against ftpl --against random --out out
 
 check: $(VENV)/installed ## Format, lint, strict types, import layers
 	$(BIN)/ruff format --check .

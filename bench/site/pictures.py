@@ -30,13 +30,14 @@ _SHOWN = 40
 
 
 def regret() -> Figure:
-    """Average regret of five rankers on the thesis's crowd."""
+    """Average regret of six rankers on the thesis's crowd."""
     crowd, rounds = Flips(20), 10_000
     rankers = {
         "Random: learns nothing": Random(20),
         "RTop-1F, the papers': sees 1 of 20": RTopK(20, horizon=rounds),
         "FTPL, its theorem's noise: sees all 20": FTPL(20, horizon=rounds),
-        "FTPL, 1 % of that noise: sees all 20": FTPL(20, horizon=rounds, eps_scale=0.01),
+        "FTPL, adaptive: sees all 20": keyhole.ranker("adaptive-ftpl", n_items=20),
+        "Leader: sees all 20": keyhole.ranker("leader", n_items=20),
         "Keystone: sees 1 of 20": Keystone(20, k=1),
     }
     traces = [play(ranker, crowd, rounds=rounds, runs=10) for ranker in rankers.values()]

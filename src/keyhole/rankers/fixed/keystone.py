@@ -55,9 +55,9 @@ class Keystone(FixedListRanker):
     look = Look("#D55E00", SOLID, "o")
     guarantee = Guarantee(
         2 / 3,
-        f"{ANY_CROWD}, without knowing the horizon; in practice ahead of full information with "
-        f"the noise of its theorem on some crowds that stay and some that change (study winners), "
-        f"and behind it with a hundredth of that noise (on flips .0136, .0202 and .0043)",
+        f"{ANY_CROWD}, without knowing the horizon; in practice between those that see all on "
+        f"crowds that stay (on flips .0136; leader .0040, ftpl .0202), and ahead of leader, the best "
+        f"of them, on crowds that change (study winners)",
         "a theorem of this project",
         _bound,
     )

@@ -245,8 +245,8 @@ class Recall(ContextualRanker):
     look = Look("#D55E00", SOLID, "o")
     guarantee = Guarantee(
         None,
-        "remembers documents and learns from features; no rate against an adversary, but ahead "
-        "of full-feedback ListNet on lists that recur, and level with it on fresh ones",
+        "remembers documents and learns from features; no rate against an adversary, on lists "
+        "that recur ahead of ListNet that is shown all labels, and behind recall that is",
         "measured, not proved",
     )
     kernel = RankerKernel(new_state, new_work, _rank, _update, _greedy, prepare)
