@@ -48,10 +48,15 @@ check: $(VENV)/installed ## Format, lint, strict types, import layers
 
 # Interpreted kernels give the bits that compiled ones give (tests/contract): what does little with
 # much code is told apart by a marker and compiles nothing.
-test: check ## make check and the whole test suite, in two parts
+# Compiled code stays in memory: what compiles most has processes of its own.
+COMPILES_MOST = tests/contract tests/papers tests/statistical
+
+test: check ## make check and the whole test suite, in three parts
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "interpreted and not compiled" \
 		$$(grep -rl --include="test_*.py" mark.interpreted tests) src
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not interpreted or compiled"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not interpreted or compiled" $(COMPILES_MOST)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not interpreted or compiled" \
+		$(COMPILES_MOST:%=--ignore=%)
 
 quick: $(VENV)/installed ## The tests that cover the uncommitted change, most specific first (at most five minutes)
 	$(BIN)/python -m bench.quick
