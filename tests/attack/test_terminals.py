@@ -165,7 +165,7 @@ def test_an_interrupt_while_modules_are_imported_is_one_sentence(after):
 @pytest.mark.usefixtures("compiled")
 def test_a_game_without_end_ends_when_interrupted():
     endless = ["play", "--rounds", "100000000000000", "--ranker", "fixed"]
-    code, errors = interrupted(endless, after=2.5)
+    code, errors = interrupted(endless, after=4.0)
     assert (code, errors) == (130, "Interrupted; nothing was written.\n")
 
 
@@ -173,7 +173,7 @@ def test_a_game_without_end_ends_when_interrupted():
 @pytest.mark.parametrize("again", [(0.0, 0.0), (0.001, 0.01, 0.1)])
 def test_more_interrupts_change_nothing(again):
     code, errors = interrupted(
-        ["play", "--rounds", "100000000000000", "--runs", "2"], after=2.0, again=again
+        ["play", "--rounds", "100000000000000", "--runs", "2"], after=3.0, again=again
     )
     assert (code, errors) == (130, "Interrupted; nothing was written.\n")
 

@@ -24,7 +24,6 @@ PAGE = (ROOT / "docs" / "service.md").read_text()
 OPERATING = (ROOT / "docs" / "operating.md").read_text()
 START = (ROOT / "docs" / "start" / "service.md").read_text()
 DEFAULT = "localhost:8360"
-pytestmark = pytest.mark.interpreted  # that servers compile: tests/service/test_preparing.py
 
 
 @pytest.fixture(scope="module")
