@@ -17,7 +17,6 @@ import pytest
 import keyhole
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.interpreted  # lines of figures take more to compile than to compute
 PAGES = (
     "index", "start/service", "start/data-science", "tutorials/first-game", "tutorials/own-ranker",
     "concepts/propensity", "papers/index", "papers/winners", "reference/rankers", "command-line",

@@ -71,6 +71,7 @@ def test_play_writes_figure_and_results(tmp_path):
     assert (out / "regret.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.interpreted
 def test_play_on_a_csv_of_people_by_items(tmp_path):
     path = tmp_path / "ratings.csv"
     path.write_text("tea,coffee,milk\n" + "5,1,3\n4,2,\n5,4,1\n" * 5)
@@ -87,6 +88,7 @@ def test_play_on_a_csv_of_people_by_items(tmp_path):
     assert graded["average_regret"] is not None
 
 
+@pytest.mark.interpreted
 def test_every_command_on_people_reads_long_ratings(tmp_path):
     """Rows of user, item and rating are the game of the wide file with the same ratings."""
     wide, long = tmp_path / "wide.csv", tmp_path / "long.csv"
@@ -117,6 +119,7 @@ def test_every_command_on_people_reads_long_ratings(tmp_path):
     assert regrets[0] == regrets[1]
 
 
+@pytest.mark.interpreted
 def test_how_a_csv_is_written_is_told_by_set(tmp_path):
     path = tmp_path / "ratings.tsv.xz"
     path.write_bytes(lzma.compress(("8|1,5|3\n9|4|2,5\n" * 5).encode()))

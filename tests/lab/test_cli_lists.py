@@ -121,6 +121,7 @@ def test_models_of_before_are_still_read(letor, tmp_path):
         assert row["ranking"] == np.argsort(-scores, kind="stable").tolist()
 
 
+@pytest.mark.interpreted
 def test_all_that_is_shown_is_used(letor):
     def score(*arguments):
         return json.loads(run("learn", letor, *arguments, "--rounds", 300, "--json").stdout)
@@ -134,6 +135,7 @@ def test_all_that_is_shown_is_used(letor):
     assert "RandomLists, which learns from the relevance of no document" in random.stderr
 
 
+@pytest.mark.interpreted
 def test_options_of_surrogates(letor):
     def curve(*more):
         arguments = ["--surrogate", "ordinal", "--rounds", 300, "--json", *more]
@@ -153,6 +155,7 @@ def test_what_learns_nothing_has_no_model(letor, tmp_path):
     assert not model.exists()
 
 
+@pytest.mark.interpreted
 def test_streams_of_one_chunk_learn_the_same(letor, tmp_path):
     outcomes = []
     for more in ([], ["--stream"]):
@@ -165,6 +168,7 @@ def test_streams_of_one_chunk_learn_the_same(letor, tmp_path):
     assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.interpreted
 def test_passes_count_queries(letor):
     record = json.loads(run("learn", letor, "--ranker", "listnet", "--passes", 3, "--json").stdout)
     assert record["rounds"] == 3 * record["queries"]

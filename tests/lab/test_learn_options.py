@@ -34,6 +34,7 @@ def test_several_runs_have_a_mean_and_a_standard_error(path):
     assert "\u00a0±\u00a0" in learn(path, "--runs", 3).stdout
 
 
+@pytest.mark.interpreted
 def test_recall_learns_by_default_and_the_papers_algorithm_beside_it(path):
     given = ["learn", path, "--rounds", 300, "--top", 2]
     said = CliRunner().invoke(app, [str(each) for each in [*given, "--json"]])
@@ -49,6 +50,7 @@ def test_recall_learns_by_default_and_the_papers_algorithm_beside_it(path):
     assert alone["options"] == {"surrogate": "kl"}
 
 
+@pytest.mark.interpreted
 def test_one_pass_is_each_list_once(path):
     given = ["learn", path, "--passes", 1, "--runs", 2, "--json"]
     said = CliRunner().invoke(app, [str(each) for each in given])
@@ -95,6 +97,7 @@ def test_after_labels_are_permuted_what_was_learnt_is_worth_less(path):
         (["--stream", "--permute-at", 0.5], "need lists in memory"),
     ],
 )
+@pytest.mark.interpreted
 def test_what_cannot_be_is_refused(path, args, sentence):
     said = learn(path, *args)
     assert said.exit_code == 2

@@ -117,3 +117,17 @@ def test_two_rows_are_enough_for_a_variance():
     assert found == pytest.approx(expected)
     with pytest.raises(InvalidInput, match="at least 2 rows, got 1"):
         empirical_bernstein(np.array([1.0]), low=0.0, high=1.0)
+
+
+@pytest.mark.parametrize(("n_rows", "n_groups"), [(151, 151), (12_000, 5000)])
+def test_a_bootstrap_is_the_quantile_of_means_of_resamples_drawn_one_by_one(n_rows, n_groups):
+    """However many are drawn at once: 250 do not end with a full batch of 20."""
+    x, numbers = np.random.default_rng(1).normal(size=n_rows), np.random.default_rng(7)
+    group = numbers.permutation(n_rows) % n_groups
+    sums, sizes = np.bincount(group, weights=x), np.bincount(group)
+    means = []
+    for _ in range(250):
+        picks = numbers.integers(n_groups, size=n_groups)
+        means.append(sums[picks].sum() / sizes[picks].sum())
+    expected = np.quantile(means, 0.1, method="lower")
+    assert bootstrap(x, 0.9, n_resamples=250, seed=7) == expected

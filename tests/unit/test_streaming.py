@@ -71,6 +71,7 @@ def _same_state(one, other):
     return same(one, other)
 
 
+@pytest.mark.interpreted
 def test_a_call_that_goes_on_ends_where_one_call_does(path):
     world = _world(path)
     ranker = _ranker(world)

@@ -144,6 +144,12 @@ class _WholeLibrary(JITCodeLibrary):
         for function in self._final_module.functions:
             if function.is_declaration and function.name.startswith("_ZN7keyhole"):
                 raise RuntimeError(f"The code of {function.name} is missing.")
+        # What unpacks the arguments of a call from Python waits for Python: optimised it takes as
+        # long to run, and a tenth of all optimising.
+        for function in _defined(self._final_module, "external"):
+            if function.name.startswith("_ZN7cpython"):
+                function.add_function_attribute("noinline")
+                function.add_function_attribute("optnone")
         # Numba's cheaper passes before these are there for counting references: kernels do not.
         passes, builder = self._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
