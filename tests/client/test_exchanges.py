@@ -83,6 +83,7 @@ def whole(call):
 NUMBERS: Any = [1]
 SEEN: Any = "seen"
 WRONG: Any = 3
+HUGE = [[1.0, 2.0], [3.0, 1e39]]
 R = "/v1/rankers/a%2Fb"
 MATCH = {"If-Match": '"7"'}
 FEATURES = {"shape": [2, 1], "dtype": "f4", "b64": "AACAPwAAAEA="}
@@ -295,7 +296,10 @@ def test_what_cannot_be_a_request_is_refused():
         (Core(0).rank("a", ["x"]), "come together, got no `features`"),
         (Core(0).rank("a", features=[[1]]), "come together, got no `documents`"),
         (Core(0).rank("a", ["x", "y"], [[1]]), "each of the 2 documents .* got 1 rows and 1 col"),
-        (Core(0).rank("a", ["x", "y"], [[1, 2], [3, 1e39]]), r"got 1e\+39 in row 1, column 1"),
+        (
+            Core(0).rank("a", ["x", "y"], [[1.0, 2.0], [3.0, 1e39]]),
+            r"got 1e\+39 in row 1, column 1",
+        ),
         (Core(0).rank("a", exclude="xy"), "`exclude` must be a list of names"),
         (Core(0).rank("a", baseline=NUMBERS), "`baseline` must be a list of names"),
         (Core(0).feedback("a", "e"), "if and only if the status is observed"),

@@ -1,6 +1,7 @@
 """What feedback becomes in the log: its relevance, its truth, or a sentence that says why not."""
 
 import hmac
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ def said(k, status="observed", relevance=None, **asked):
     engine = engine_of(k=k, **{"max_grade": 2.0, **asked.pop("ranker", {})})
     shown = rank(engine)
     answer(engine, shown.event_id, relevance, status, **asked)
-    last = engine.store.last("animals")
+    last: Any = engine.store.last("animals")
     assert last.kind == "feedback"
     return body_of(last)
 
@@ -84,7 +85,8 @@ def test_the_same_feedback_twice_is_one_and_other_feedback_is_refused():
     for status, relevance in (("observed", [1.0, 1.0]), ("none", None), ("not_shown", None)):
         with pytest.raises(Exception, match="has different feedback already"):
             answer(engine, shown.event_id, relevance, status)
-    assert engine.store.last("animals").seq == 3
+    last: Any = engine.store.last("animals")
+    assert last.seq == 3
 
 
 @pytest.mark.parametrize("share", [0.25, 0.7])
@@ -94,7 +96,8 @@ def test_an_own_list_is_as_likely_as_the_share_and_the_ranker_say(share):
     for round in range(40):
         drawn = drawn_by(live.learner, live.learner.rank(live.learner.own_list, round=round))
         shown = rank(engine, baseline=["dog", "cat"])
-        ranked = body_of(engine.store.last("animals"))
+        last: Any = engine.store.last("animals")
+        ranked = body_of(last)
         text = f"coin {round} of animals".encode()
         coin = int.from_bytes(hmac.digest(secret, text, "sha256")[:7], "little") / 2.0**56
         told = (ranked.p_marginal, ranked.p_conditional, ranked.least_chance, ranked.chances)
