@@ -4,6 +4,7 @@ import json
 import random
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from typing import Any
 
 import httpx
 import numpy as np
@@ -36,9 +37,15 @@ def told(body, status=200, **headers):
     return Answer(status, headers, content)
 
 
+def first(exchange) -> Any:
+    """Return the first that an exchange yields."""
+    return next(exchange)
+
+
 def carried(exchange, *answers):
     """Return what an exchange yields and its result, given the answers to its calls in turn."""
-    yielded, left, said = [], list(answers), None
+    yielded: list[Any] = []
+    left, said = list(answers), None
     while True:
         try:
             step = exchange.send(said)
@@ -51,7 +58,8 @@ def carried(exchange, *answers):
 
 def broken_off(exchange, *answers):
     """Return what an exchange yields and the error that it ends with."""
-    yielded, left, said = [], list(answers), None
+    yielded: list[Any] = []
+    left, said = list(answers), None
     try:
         while True:
             yielded.append(exchange.send(said))
@@ -72,10 +80,14 @@ def whole(call):
     return (call.method, call.path, body, headers, dict(call.params), call.seconds)
 
 
+NUMBERS: Any = [1]
+SEEN: Any = "seen"
+WRONG: Any = 3
+HUGE = [[1.0, 2.0], [3.0, 1e39]]
 R = "/v1/rankers/a%2Fb"
 MATCH = {"If-Match": '"7"'}
 FEATURES = {"shape": [2, 1], "dtype": "f4", "b64": "AACAPwAAAEA="}
-ASKED = {
+ASKED: dict[str, Any] = {
     "put_ranker": (
         (("a/b",), {"items": ("x", "y"), "k": 2, "missing": 0.0, "simulation": False,
                     "if_match": 7}),
@@ -146,7 +158,7 @@ ASKED = {
     ),
     "ranker": ((("a/b",), {}), ("GET", R, b"", {}, {}, 30.0), INFO),
 }  # fmt: skip
-REPLIES = {
+REPLIES: dict[str, Any] = {
     "delete_ranker": None,
     "activate": None,
     "rank": Ranking(["b", "a"], "e", 2),
@@ -183,24 +195,24 @@ def test_what_is_left_out_is_not_sent():
         (Core(0).rank_batch("a", 2), {"requests": [{}, {}]}),
         (Core(0).evaluate("a"), {}),
     ):
-        assert json.loads(next(exchange).body) == body
-    call = next(Core(0).rank("a", idempotency_key="k"))
+        assert json.loads(first(exchange).body) == body
+    call = first(Core(0).rank("a", idempotency_key="k"))
     assert call.headers == {"Idempotency-Key": "k"}
-    assert next(Core(0).rank_batch("a", 1, idempotency_key="k")).headers == call.headers
-    keys = {next(Core(0).rank("a")).headers["Idempotency-Key"] for _ in range(9)}
+    assert first(Core(0).rank_batch("a", 1, idempotency_key="k")).headers == call.headers
+    keys = {first(Core(0).rank("a")).headers["Idempotency-Key"] for _ in range(9)}
     assert len(keys) == 9
 
 
 def test_every_field_of_a_ranker_is_sent_under_its_name():
-    fields = {
+    fields: dict[str, Any] = {
         "items": ["x"], "n_features": 2, "max_items": 3, "ranker": "rtopk", "settings": {"s": 1},
         "measure": "DCG", "k": 4, "max_grade": 2.0, "mode": "frozen", "wait_seconds": 5.0,
         "missing": 1.0, "apprentice_share": 0.5, "simulation": True, "accept_linear_regret": True,
         "seed": 6,
     }  # fmt: skip
-    assert json.loads(next(Core(0).put_ranker("a", **fields)).body) == fields
+    assert json.loads(first(Core(0).put_ranker("a", **fields)).body) == fields
     fields = {"policy": ["x"], "baseline": ["y"], "confidence": 0.9, "bound": "b", "after": 3}
-    assert json.loads(next(Core(0).evaluate("a", **fields)).body) == fields
+    assert json.loads(first(Core(0).evaluate("a", **fields)).body) == fields
 
 
 def info(state, version=3, seconds=0.0):
@@ -227,14 +239,15 @@ def test_a_new_ranker_is_waited_for_until_its_code_is_ready():
         assert error.status == (503 if last == "preparing" else 200)
     for wrong in (-1.0, 86_401.0, float("nan")):
         with pytest.raises(InvalidInput, match="`ready_within`"):
-            next(Core(0).put_ranker("a", ready_within=wrong))
-    next(Core(0).put_ranker("a", ready_within=86_400.0))
+            first(Core(0).put_ranker("a", ready_within=wrong))
+    first(Core(0).put_ranker("a", ready_within=86_400.0))
 
 
 def test_all_rankers_are_read_page_by_page():
-    exchange, asked = Core(0).rankers(), []
+    asked: list[Any] = []
+    exchange: Any = Core(0).rankers()
     pages = [{"rankers": [INFO], "next_after": "a/b"}, {"rankers": [{**INFO, "name": "c"}]}]
-    said = None
+    said: Any = None
     for page in pages:
         call = exchange.send(said)
         asked.append((call.method, call.path, dict(call.params)))
@@ -270,12 +283,12 @@ def test_what_cannot_be_a_request_is_refused():
     assert carried(Core(0).activate("a", Ranking(["x"]))) == ([], None)
     unsent = FeedbackResult("unused", None, created=False, sent=False)
     assert carried(Core(0).feedback("a", Ranking(["x"]), 1)) == ([], unsent)
-    next(Core(0).rank_batch("a", 256))
-    next(Core(0).rank_batch("a", [{}] * 256))
-    next(Core(0).feedback_batch("a", [("e", "none")] * 1000))
+    first(Core(0).rank_batch("a", 256))
+    first(Core(0).rank_batch("a", [{}] * 256))
+    first(Core(0).feedback_batch("a", [("e", "none")] * 1000))
     for asked in (0, 257):
         with pytest.raises(InvalidInput, match="`requests` must be an integer between 1 and"):
-            next(Core(0).rank_batch("a", asked))
+            first(Core(0).rank_batch("a", asked))
     for exchange, why in (
         (Core(0).rank_batch("a", [{}] * 257), "at most 256 requests, got 257"),
         (Core(0).rank_batch("a", [{"items": ["x"]}]), "must have documents, .* got 'items'"),
@@ -283,19 +296,21 @@ def test_what_cannot_be_a_request_is_refused():
         (Core(0).rank("a", ["x"]), "come together, got no `features`"),
         (Core(0).rank("a", features=[[1]]), "come together, got no `documents`"),
         (Core(0).rank("a", ["x", "y"], [[1]]), "each of the 2 documents .* got 1 rows and 1 col"),
-        (Core(0).rank("a", ["x"], [[]]), "at least one column"),
-        (Core(0).rank("a", ["x", "y"], [[1, 2], [3, 1e39]]), r"got 1e\+39 in row 1, column 1"),
+        (
+            Core(0).rank("a", ["x", "y"], [[1.0, 2.0], [3.0, 1e39]]),
+            r"got 1e\+39 in row 1, column 1",
+        ),
         (Core(0).rank("a", exclude="xy"), "`exclude` must be a list of names"),
-        (Core(0).rank("a", baseline=[1]), "`baseline` must be a list of names"),
+        (Core(0).rank("a", baseline=NUMBERS), "`baseline` must be a list of names"),
         (Core(0).feedback("a", "e"), "if and only if the status is observed"),
         (Core(0).feedback("a", "e", 1, status="none"), "if and only if the status is observed"),
-        (Core(0).feedback("a", "e", status="seen"), "`status` must be observed, none or"),
+        (Core(0).feedback("a", "e", status=SEEN), "`status` must be observed, none or"),
         (Core(0).feedback("a", "e", np.nan), "`relevance` must be finite"),
         (Core(0).state(".."), "A name or an id must be text"),
         (Core(0).state(""), "A name or an id must be text"),
     ):
         with pytest.raises(InvalidInput, match=why):
-            next(exchange)
+            first(exchange)
     for count in (-1, 21):
         with pytest.raises(InvalidInput, match="`retries`"):
             Core(count)
@@ -343,14 +358,14 @@ def test_pauses_double_up_to_a_limit_and_are_as_long_as_the_service_says(monkeyp
         assert pauses == pytest.approx([factor * min(30.0, 0.1 * 2**n) for n in range(11)])
     for wait, paused in (("0", 0.1), ("7", 7.0), ("30", 30.0)):
         exchange = retries.ask(Call("GET", "/"), 1)
-        next(exchange)
+        first(exchange)
         assert exchange.send(told(b"", 503, **{"retry-after": wait})) == Pause(paused)
     assert failed(
         retries.ask(Call("GET", "/"), 1), told(b"", 503, **{"retry-after": "30.5"})
     ).retry_after == 30.5  # fmt: skip
     for status in (429, 502, 503, 504):
         exchange = retries.ask(Call("GET", "/"), 1)
-        next(exchange)
+        first(exchange)
         assert isinstance(exchange.send(told(b"", status)), Pause)
     for status in (300, 400, 404, 409, 422, 500, 501):
         assert failed(retries.ask(Call("GET", "/"), 1), told(b"", status)).status == status
@@ -409,17 +424,17 @@ def test_a_request_waits_as_long_as_its_call_and_no_shorter_than_the_client():
         made = clients._request(http, Call("GET", "/p"))
         assert "content-type" not in made.headers
         assert (str(made.url), made.content) == ("http://x/p", b"")
-    for url in ("localhost:8360", "ftp://x", "http://", 3):
+    for url in ("localhost:8360", "ftp://x", "http://", WRONG):
         with pytest.raises(InvalidInput, match="`url` must look like"):
             clients._settings(url, None, 1.0)
-    for key in ("", "ä", "a\n", 3):
+    for key in ("", "ä", "a\n", WRONG):
         with pytest.raises(InvalidInput, match="`key` must be a key"):
             clients._settings("http://x", key, 1.0)
     for timeout in (0.0, 3601.0):
         with pytest.raises(InvalidInput, match="`timeout`"):
             clients._settings("http://x", None, timeout)
-    made = clients._settings("https://x", "k", 3600.0)
-    assert (made["headers"]["Authorization"], made["timeout"]) == ("Bearer k", 3600.0)
+    told_all = clients._settings("https://x", "k", 3600.0)
+    assert (told_all["headers"]["Authorization"], told_all["timeout"]) == ("Bearer k", 3600.0)
     assert "Authorization" not in clients._settings("https://x", None, 1.0)["headers"]
 
 

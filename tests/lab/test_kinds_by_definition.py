@@ -84,7 +84,7 @@ def test_what_is_told_of_every_kind_adds_up_to_its_work(tmp_path):
     pair = {**GAMES, "measure": "NDCG", "pair": "worst-three", "learns": "DCG"}
     lists = few_lists(tmp_path)
     horizons = {**GAMES, "points": [4, 9]}
-    played = [
+    played: list[tuple[Any, Any]] = [
         (game, play_regret), (game, play_to_the_end), (lists, play_lists),
         (lists, play_lists_to_the_end), (SidesSpec.of({**pair, "rounds": 5}, "here"), play_sides),
         (HorizonsSpec.of(horizons, "here"), play_horizons),
@@ -144,7 +144,7 @@ RATES = {
 @pytest.mark.parametrize("documents", ["sphere", "cube"])
 @pytest.mark.parametrize("learner", RATES)
 def test_averaged_descent_has_the_rate_of_its_theorem(learner, documents, monkeypatch):
-    seen = {}
+    seen: dict[str, Any] = {}
 
     def noted(descent, world, **how):
         seen.update(settings=descent.settings, how=how, n_lists=world.n_queries)
@@ -163,7 +163,7 @@ def test_averaged_descent_has_the_rate_of_its_theorem(learner, documents, monkey
     ball = Ball("l2", 1.5)
     weights = risks.LEARNERS[learner](built, best, risk, ball, 6)
     norm = 1.0 if documents == "sphere" else math.sqrt(2.0)
-    limits = {"max_grade": float(lists[1].max()), "max_score": 1.5 * norm}
+    limits: dict[str, Any] = {"max_grade": float(lists[1].max()), "max_score": 1.5 * norm}
     rate = RATES[learner](built.loss, best, 4, limits, 1.5, norm)
     told = seen["settings"]
     assert told["rate"] == pytest.approx(rate, rel=1e-12)
@@ -172,7 +172,9 @@ def test_averaged_descent_has_the_rate_of_its_theorem(learner, documents, monkey
     assert weights.tolist() == [0.0, 0.0]
     low = risks.LEARNERS["online-smooth"](built, Best(risk, 0.1, 0.25), risk, ball, 0)
     assert low.tolist() == [0.0, 0.0]
-    free = bounds.smooth_rate(built.loss.smoothness(3, **limits), 1.5, norm, 4, 0.0)
+    curvature = built.loss.smoothness(3, **limits)
+    assert curvature is not None
+    free = bounds.smooth_rate(curvature, 1.5, norm, 4, 0.0)
     assert seen["settings"]["rate"] == pytest.approx(free, rel=1e-12)
 
 
@@ -195,19 +197,24 @@ def test_a_setting_has_the_point_in_place_of_the_field_that_varies():
     assert reader("items")({}, "here").points == ()
 
 
+def changed(spec: RiskSpec, name: str, value: Any) -> RiskSpec:
+    fields: Any = {name: value}
+    return replace(spec, **fields)
+
+
 def test_a_description_of_risks_that_makes_no_sense_is_refused():
     good = RiskSpec(points=(1, 4), surrogate="squared")
     assert build_risk(good).spec == good
     for name in ("queries", "items", "features", "test_queries", "runs"):
         with pytest.raises(InvalidInput, match=f"{name} must be an integer of at least 1"):
-            build_risk(replace(good, **{name: 0}))
-        build_risk(replace(good, **{name: 1}))
+            build_risk(changed(good, name, 0))
+        build_risk(changed(good, name, 1))
     for points in ((), (2, 2), (0, 4), (4, 2)):
         with pytest.raises(InvalidInput, match="points must be rising integers"):
             build_risk(replace(good, points=points))
     for name in ("learner", "ball", "documents", "grades"):
         with pytest.raises(UnknownName, match=f"{name} must be one of"):
-            build_risk(replace(good, **{name: "no"}))
+            build_risk(changed(good, name, "no"))
     for learner in ("regularised", "online", "online-smooth"):
         with pytest.raises(InvalidInput, match=f"ball of the learner {learner} must be l2"):
             build_risk(replace(good, learner=learner, ball="l1"))
@@ -247,11 +254,11 @@ def test_a_part_is_a_share_of_the_rows_and_the_rest_the_others():
 
 
 def test_the_penalty_is_the_one_that_is_judged_best_on_the_rest():
-    class Log(list):
+    class Log(list[int]):
         def rows(self, rows):
             return Log(rows.tolist())
 
-    log = Log(range(40))
+    log: Any = Log(range(40))
     first, rest = (part.tolist() for part in ad_data._parts(40, 0.7, 6, 11))
     seen = []
 
@@ -315,25 +322,29 @@ def test_every_contender_is_trained_on_the_whole_log_with_its_penalty(monkeypatc
             return way
 
     def noted(name):
-        return lambda **given: asked.append((name, given)) or Fitted()
+        def fit(**given):
+            asked.append((name, given))
+            return Fitted()
+
+        return fit
 
     for name in ("descend_ads", "fit_classifiers", "fit_forests"):
         monkeypatch.setattr(ad_data, name, noted(name))
     world = Campaign([0.5, 0.3], n_features=3, n_informative=2, seed=1)
     log = world.log(30, seed=4)
     settings = AdSettings(70, 9, (0.5, 2.0), negatives_per_click=1.5)
-    taken = {
+    taken: dict[str, Any] = {
         "contexts": log.contexts, "actions": log.actions, "rewards": log.rewards, "n_actions": 2,
         "negatives_per_click": 1.5, "no_click": "never", "seed": 8,
     }  # fmt: skip
-    own = {
+    own: dict[str, Any] = {
         "rankers": ("descend_ads", {"l2": 0.5, "n_steps": 70}, (0.5, 2.0)),
         "classifier": ("fit_classifiers", {"l2": 0.5}, (0.5, 2.0)),
         "forest": ("fit_forests", {"n_trees": 9}, (0.0,)),
     }
     for kind, (name, more, grid) in own.items():
         contender = ad_data.CONTENDERS[kind]
-        made = contender.fit(settings, 8)(log, 0.5)
+        made: Any = contender.fit(settings, 8)(log, 0.5)
         ((called, given),) = asked
         asked.clear()
         assert (called, {*given}) == (name, {*taken, *more})

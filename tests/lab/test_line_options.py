@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,7 +92,7 @@ def test_curves_that_differ_leave_a_line_its_own_settings_but_not_its_measure():
 
 
 X = np.array([100, 4000])
-USUAL = {
+USUAL: dict[str, Any] = {
     "top-k-bound": {"items": 4},
     "safety-bound": {"items": 4},
     "semi-bandit-bound": {"items": 4, "counted": 2},
@@ -99,7 +100,7 @@ USUAL = {
     "hopeless-constant": {"items": 3, "pair": "table-b1"},
     "risk-bound": {"vary": "features", "bound": "least mean loss", "surrogate": "listnet"},
 }
-SAID = {
+SAID: dict[str, Any] = {
     "top-k-bound": {"top": 1, "measure": "DCG", "max_grade": 1.0},
     "safety-bound": {"top": 1, "measure": "DCG", "max_grade": 1.0},
     "semi-bandit-bound": {"top": 1},

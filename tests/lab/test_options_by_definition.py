@@ -45,7 +45,7 @@ def test_reading_options_are_those_that_differ_from_the_usual():
 
 def test_options_of_ratings_are_those_that_were_given():
     assert Ratings().given == {}
-    given = {"threshold": 0.0, "grades": 3, "missing": "drop", "ids": ""}
+    given: dict[str, Any] = {"threshold": 0.0, "grades": 3, "missing": "drop", "ids": ""}
     assert Ratings(**given).given == given
     for name, value in given.items():
         assert Ratings(**{name: value}).given == {name: value}
@@ -55,7 +55,8 @@ def test_options_of_ratings_are_those_that_were_given():
 def test_the_score_after_a_change_is_the_mean_of_the_lists_since(change):
     rounds = np.array([2, 4, 5, 9, 10])
     scores = np.array([[1.0, 2.5, 3.0, 7.0, 7.25], [0.0, 1.0, 1.5, 2.0, 4.0]])
-    found = _after(SimpleNamespace(rounds=rounds, scores=scores), change)
+    trace: Any = SimpleNamespace(rounds=rounds, scores=scores)
+    found = _after(trace, change)
     if change is None:
         assert found == {}
         return

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,8 @@ pytestmark = pytest.mark.interpreted
 def test_each_ranker_that_is_named_is_followed_by_its_own_bound(name, k, rounds):
     advice = advise(name, 6, k, rounds=rounds)
     by_name = {each.name: each for each in advice.candidates}
-    named, most = None, most_to_lose(advice.question)
+    named: Any = None
+    most: Any = most_to_lose(advice.question)
     for sentence in sentences(advice)[1:]:
         first, _, rest = sentence.strip().partition(" ")
         if first in ("Take", "Or"):
@@ -120,7 +122,8 @@ def test_errors_that_are_bars_add_no_line_between_the_marks(log_y):
     plot = Figure().add_subplot()
     draw_panel(plot, panel, REGRET, "", looks_in([panel]), {}, bars=True)
     assert len(plot.containers) == 5
-    assert [bars.lines[0] for bars in plot.containers] == [None] * 5
+    containers: Any = plot.containers
+    assert [bars.lines[0] for bars in containers] == [None] * 5
 
 
 def test_axes_of_nothing_that_is_known_go_from_0_to_1():
@@ -131,7 +134,8 @@ def test_axes_of_nothing_that_is_known_go_from_0_to_1():
 
 def test_zero_is_shown_where_it_is_asked_for_alone():
     estimates = [Estimates("a", {"row": Estimated(9.0, 8.0, {"one": 8.0})})]
-    for given, n_lines, low in (({}, 0, 8.0), ({"zero": True}, 1, 0.0)):
+    cases: Any = (({}, 0, 8.0), ({"zero": True}, 1, 0.0))
+    for given, n_lines, low in cases:
         plot = Figure().add_subplot()
         draw_estimates(plot, estimates, ["one"], **given)
         dashed = [line for line in plot.lines if line.get_linestyle() == "--"]

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.interpreted
 class Answers:
     """A client of a service that shows its items in turn, and remembers what it was told."""
 
+    made: Any = None
+
     def __init__(self, url="", **given):
         self.url, self.given = url, given
         self.there: list[RankerInfo] = []
@@ -47,8 +49,8 @@ class Answers:
     async def put_ranker(self, name, **asked):
         self.put.append((name, asked))
         self.names, self.k = asked["items"], asked["k"]
-        request = {name: asked[name] for name in ("items", "k", "measure", "simulation")
-                   if name in asked}  # fmt: skip
+        known = ["items", "k", "measure", "simulation"]
+        request = {each: asked[each] for each in known if each in asked}
         return RankerInfo(name, 1, request)
 
     async def rank(self, _):
@@ -90,7 +92,8 @@ def test_what_users_of_a_service_see_is_added_up_by_hand(asked, top, drift):
     n, rounds, seed = 4, 30, 3
     options = f"--items {n} --rounds {rounds} --seed {seed} --top {top} --lose 0.3"
     client, record = asked(f"{options} --delay-rounds 2" + (f" --drift {drift}" if drift else ""))
-    rows, scores, first, lost, due = [], [], [], 0, {}
+    due: dict[int, list[int]] = {}
+    rows, scores, first, lost = [], [], [], 0
     for round in range(rounds):
         row = Flips(n).relevance(round, seed=seed).tolist()
         if drift and round >= 15:
@@ -182,7 +185,8 @@ def test_the_fate_of_feedback_is_drawn_by_seed_and_round():
     crowd = Crowd(Flips(3), 5, lose=0.4, delay_rounds=1.5, delay_seconds=0.25)
     for round in range(40):
         lost, rounds, seconds = np.random.default_rng((5, round)).random(3).tolist()
-        assert crowd.fate(round) == (lost < 0.4, int(rounds * 4.0), pytest.approx(seconds * 0.5))
+        wanted: Any = (lost < 0.4, int(rounds * 4.0), pytest.approx(seconds * 0.5))
+        assert tuple(crowd.fate(round)) == wanted
     for wrong in ({"lose": -0.1}, {"lose": 1.1}, {"delay_rounds": -1}, {"delay_rounds": 1e7},
                   {"delay_seconds": -1}, {"delay_seconds": 86_401}):  # fmt: skip
         with pytest.raises(InvalidInput):
@@ -211,8 +215,8 @@ def test_a_ranker_that_is_there_must_be_the_one_that_was_asked_for():
     client = Answers()
     client.there = [there(items=["x", "y", "z"], k=2, measure="AP"), RankerInfo("b", 1, {})]
     same = {"k": 2, "measure": "AP", "items": ["z", "x", "y"]}
-    for asked in ({}, same, {"k": 2}, {"measure": "AP"}):
-        assert found(client, asked) is client.there[0]
+    for given in ({}, same, {"k": 2}, {"measure": "AP"}):
+        assert found(client, given) is client.there[0]
     assert client.put == []
     for asked, why in (({"k": 1}, "The k of the existing ranker a must be 2, got 1"),
                        ({"measure": "DCG"}, "The measure of the existing ranker a must be AP"),
@@ -238,7 +242,7 @@ def test_a_ranker_that_is_there_must_be_the_one_that_was_asked_for():
 
 def test_a_service_that_is_no_simulation_is_told_no_truth():
     async def play(**request):
-        client = Answers()
+        client: Any = Answers()
         client.names = ["x", "y"]
         await Visits(client, there(items=["x", "y"], **request), ["x", "y"], Crowd(Flips(2))).play(
             3
@@ -264,7 +268,7 @@ def test_the_demonstration_asks_for_what_it_shows(monkeypatch):
             played.append((*self.seen, rounds, rate))
 
     monkeypatch.setattr(demo, "Visits", Noted)
-    client = Answers()
+    client: Any = Answers()
     asyncio.run(demo.play_demo(client))
     shop, help_pages = demo.DEMONSTRATIONS
     for (name, given), each in zip(client.put, demo.DEMONSTRATIONS, strict=True):
@@ -289,7 +293,8 @@ def test_the_demonstration_asks_for_what_it_shows(monkeypatch):
 
 
 def test_the_demonstration_waits_for_the_service_and_for_nothing_else(monkeypatch):
-    client, pauses = Answers(), []
+    client: Any = Answers()
+    pauses: list[float] = []
 
     async def none(seconds):
         pauses.append(seconds)
@@ -302,7 +307,7 @@ def test_the_demonstration_waits_for_the_service_and_for_nothing_else(monkeypatc
             raise said
         return said
 
-    monkeypatch.setattr(demo.asyncio, "sleep", none)
+    monkeypatch.setattr("keyhole.cli.demo.asyncio.sleep", none)
     client.rankers = rankers
     asyncio.run(demo.play_demo(client))
     assert (pauses, client.put, answers) == ([0.2, 0.2], [], [])

@@ -1,8 +1,12 @@
 """What feedback becomes in the log: its relevance, its truth, or a sentence that says why not."""
 
+import hmac
+from typing import Any
+
 import pytest
 
 from keyhole.base.errors import InvalidInput
+from keyhole.service.batching import drawn_by
 from keyhole.service.commands import FeedbackRequest, GiveFeedback
 from keyhole.service.events import Answered, body_of
 from tests.service.desks import ANIMALS, answer, engine_of, rank, state_of
@@ -15,7 +19,7 @@ def said(k, status="observed", relevance=None, **asked):
     engine = engine_of(k=k, **{"max_grade": 2.0, **asked.pop("ranker", {})})
     shown = rank(engine)
     answer(engine, shown.event_id, relevance, status, **asked)
-    last = engine.store.last("animals")
+    last: Any = engine.store.last("animals")
     assert last.kind == "feedback"
     return body_of(last)
 
@@ -81,4 +85,30 @@ def test_the_same_feedback_twice_is_one_and_other_feedback_is_refused():
     for status, relevance in (("observed", [1.0, 1.0]), ("none", None), ("not_shown", None)):
         with pytest.raises(Exception, match="has different feedback already"):
             answer(engine, shown.event_id, relevance, status)
-    assert engine.store.last("animals").seq == 3
+    last: Any = engine.store.last("animals")
+    assert last.seq == 3
+
+
+@pytest.mark.parametrize("share", [0.25, 0.7])
+def test_an_own_list_is_as_likely_as_the_share_and_the_ranker_say(share):
+    engine = engine_of(k=2, mode="apprentice", apprentice_share=share)
+    live, secret, n_own = engine.ranker("animals"), engine.store.secret(), 0
+    for round in range(40):
+        drawn = drawn_by(live.learner, live.learner.rank(live.learner.own_list, round=round))
+        shown = rank(engine, baseline=["dog", "cat"])
+        last: Any = engine.store.last("animals")
+        ranked = body_of(last)
+        text = f"coin {round} of animals".encode()
+        coin = int.from_bytes(hmac.digest(secret, text, "sha256")[:7], "little") / 2.0**56
+        told = (ranked.p_marginal, ranked.p_conditional, ranked.least_chance, ranked.chances)
+        if coin < share:
+            n_own += 1
+            assert (ranked.ranking, ranked.own, ranked.teaches) == (drawn.ranking, None, True)
+            known = (drawn.p_marginal, drawn.p_conditional, drawn.least_chance)
+            assert told[:3] == tuple(None if one is None else share * one for one in known)
+            assert told[3] == tuple(share * chance for chance in drawn.chances or ())
+        else:
+            assert shown.ranking == ["dog", "cat", "ant", "bee"]
+            assert (ranked.own, ranked.teaches, told) == (drawn.ranking, False, (None,) * 4)
+        answer(engine, shown.event_id, [float(round % 3 == 0), 0.0])
+    assert 5 < n_own < 35

@@ -3,6 +3,7 @@
 import random
 import re
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -25,15 +26,19 @@ class Line:
         self.config = SimpleNamespace(wait_seconds=wait)
 
 
+def a_line(name, wait) -> Any:
+    return Line(name, wait)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_lists_expire_when_they_have_waited_and_rankers_are_looked_at_then(seed, monkeypatch):
     monkeypatch.setattr("keyhole.service.wait_clock._SPARE", 3)
     numbers, waits = random.Random(seed), Waits()
-    rankers = [Line("a", 5.0), Line("b", 2.0), Line("c", 9.0)]
+    rankers: list[Any] = [Line("a", 5.0), Line("b", 2.0), Line("c", 9.0)]
     moment, seq = 100.0, 0
     for _ in range(300):
         moment += numbers.choice([0.0, 0.5, 1.0])
-        live = numbers.choice(rankers)
+        live: Any = numbers.choice(rankers)
         act = numbers.random()
         if act < 0.4:  # some lists are shown
             new = range(seq + 1, seq + 1 + numbers.randrange(1, 4))
@@ -68,7 +73,7 @@ def test_lists_expire_when_they_have_waited_and_rankers_are_looked_at_then(seed,
 
 
 def test_a_list_that_begins_to_wait_twice_at_one_moment_expires_once():
-    waits, live = Waits(), Line("a", 1.0)
+    waits, live = Waits(), a_line("a", 1.0)
     live.waiting = {7: SimpleNamespace(since=None)}
     waits.begin(live, [7, 7], 0.0)
     waits.begin(live, [7], 0.0)
@@ -77,7 +82,7 @@ def test_a_list_that_begins_to_wait_twice_at_one_moment_expires_once():
 
 def test_so_many_lists_expire_at_once(monkeypatch):
     monkeypatch.setattr("keyhole.service.wait_clock._MOST_EXPIRED", 3)
-    waits, live = Waits(), Line("a", 1.0)
+    waits, live = Waits(), a_line("a", 1.0)
     live.waiting = {seq: SimpleNamespace(since=None) for seq in (9, 8, 7, 6)}
     waits.begin(live, live.waiting, 0.0)
     assert waits.over(live, 0.99) == []
@@ -121,23 +126,24 @@ def test_metrics_are_counts_and_sums_of_what_happened():
         assert found[f"keyhole_request_seconds_count{{{label}}}"] == len(own)
         assert found[f"keyhole_request_seconds_sum{{{label}}}"] == pytest.approx(sum(own))
         for edge in (*edges, float("inf")):
-            shown = "+Inf" if edge == float("inf") else str(edge)
-            name = f'keyhole_request_seconds_bucket{{le="{shown}",{label}}}'
+            written = "+Inf" if edge == float("inf") else str(edge)
+            name = f'keyhole_request_seconds_bucket{{le="{written}",{label}}}'
             assert found[name] == sum(each <= edge for each in own), name
     assert found["keyhole_requests_in_flight"] == 4
     assert found['keyhole_events_appended_total{kind="config"}'] == 2
     assert found['keyhole_events_appended_total{kind="rank"}'] == 3
     assert (found["keyhole_commit_events_sum"], found["keyhole_commit_events_count"]) == (5, 2)
     assert (found["keyhole_commit_seconds_sum"], found["keyhole_commit_seconds_count"]) == (0.75, 2)
-    for edge, count in (("1.0", 0), ("2.0", 1), ("4.0", 2), ("256.0", 2)):
-        assert found[f'keyhole_commit_events_bucket{{le="{edge}"}}'] == count
+    for up_to, count in (("1.0", 0), ("2.0", 1), ("4.0", 2), ("256.0", 2)):
+        assert found[f'keyhole_commit_events_bucket{{le="{up_to}"}}'] == count
     for name, value in (("seq", 5), ("round", 3), ("waiting", 2), ("preparing_seconds", 0)):
         assert found[f'keyhole_ranker_{name}{{ranker="animals"}}'] == value
-    live.preparation = SimpleNamespace(is_open=True, seconds=2.5)
+    preparing: Any = SimpleNamespace(is_open=True, seconds=2.5)
+    live.preparation = preparing
     assert samples(metrics)['keyhole_ranker_preparing_seconds{ranker="animals"}'] == 2.5
     spread = Spread((1.0, 2.0))
-    for number in (1.0, 1.5, 2.0, 2.5):
-        spread.add(number)
+    for observed in (1.0, 1.5, 2.0, 2.5):
+        spread.add(observed)
     assert (spread.up_to(), spread.total) == ([("1.0", 1.0), ("2.0", 3.0), ("+Inf", 4.0)], 7.0)
 
 
@@ -154,7 +160,7 @@ def test_a_check_reads_every_event_before_the_snapshots(monkeypatch):
     log = SimpleNamespace(info=lambda text, **told: said.append((text, told)))
     monkeypatch.setattr("keyhole.service.log_check.logger", lambda: log)
     monkeypatch.setattr(LogCheck, "_pause", lambda _, worked: pauses.append(worked))
-    check = LogCheck(store, [*lives, engine.ranker("animals")])
+    check: Any = LogCheck(store, [*lives, engine.ranker("animals")])
     check._thread.join(20.0)
     assert check.is_done
     assert [live.is_checked for live in lives] == [True, True]

@@ -5,6 +5,7 @@ import math
 import random
 import time
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_a_line_fills_its_box_from_its_least_to_its_largest_number(n):
 
 def test_a_chart_has_one_scale_for_all_its_lines_and_marks_within_its_rounds():
     rounds = [10, 20, 50]
-    lines = {"a": [1.0, None, 4.0], "b": [2.0, 9.0, None], "c": None}
+    lines: dict[str, Any] = {"a": [1.0, None, 4.0], "b": [2.0, 9.0, None], "c": None}
     drawn = chart(rounds, lines, [9, 10, 15, 50, 51])
     assert (drawn["low"], drawn["high"], drawn["rounds"]) == (1.0, 9.0, rounds)
     assert drawn["marks"] == [9, 10, 15, 50, 51]
@@ -162,7 +163,7 @@ class Log:
 
 
 def at(day, seconds=0.0):
-    return int((datetime(*day.timetuple()[:3], tzinfo=UTC).timestamp() + seconds) * 1000)
+    return int((datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() + seconds) * 1000)
 
 
 FIRST = date(2024, 2, 27)
@@ -174,7 +175,7 @@ def test_the_events_of_some_days_are_those_of_their_times(n):
     ends = (0.0, 0.001, 86_399.999)
     numbers = random.Random(n)
     times = sorted(at(numbers.choice(days), numbers.choice(ends)) for _ in range(n))
-    log = Log(times)
+    log: Any = Log(times)
     for since, until in itertools.product([None, *days], repeat=2):
         after, before = seqs_of(log, "a", Days(since, until))
         wanted = [
@@ -220,7 +221,8 @@ def test_days_begin_at_midnight_of_greenwich_wherever_the_service_is(monkeypatch
     time.tzset()
     try:
         times = [at(FIRST), at(FIRST, 3600.0 * 20)]
-        assert seqs_of(Log(times), "a", Days(FIRST, FIRST)) == (0, 3)
+        log: Any = Log(times)
+        assert seqs_of(log, "a", Days(FIRST, FIRST)) == (0, 3)
         assert _start(FIRST) == times[0] == 1_708_992_000_000
     finally:
         monkeypatch.undo()
@@ -246,7 +248,7 @@ def test_days_are_read_and_those_that_cannot_be_are_refused():
 @pytest.mark.parametrize("kind", [None, "rank", "delete"])
 def test_pages_of_the_log_have_every_event_once_and_the_newest_first(n, kind, monkeypatch):
     monkeypatch.setattr("keyhole.service.dashboard.log._MOST_SCANNED", 700)
-    log = Log(range(n), ("rank", "feedback", "feedback"))
+    log: Any = Log(range(n), ("rank", "feedback", "feedback"))
     for after in (0, 1, 30):
         seen, before, n_pages = [], None, 0
         while True:

@@ -221,8 +221,8 @@ def test_a_whisker_fits_the_approximate_interval_and_zero(value, sure, approxima
     found = whisker({"value": value, "interval": sure, "approximate_interval": approximate})
     assert (found["zero"], found["value"]) == (at(0.0), at(value))
     for name, (left, right) in (("sure", sure), ("approximate", approximate)):
-        ends = (0.0 if left is None else at(left), 400.0 if right is None else at(right))
-        assert found[name] == pytest.approx(ends)
+        both = (0.0 if left is None else at(left), 400.0 if right is None else at(right))
+        assert found[name] == pytest.approx(both)
 
 
 @pytest.mark.parametrize("needs_key", [True, False])

@@ -4,6 +4,7 @@ import inspect
 import math
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,9 +81,10 @@ def test_a_log_of_a_campaign_has_its_visitors_chances_and_clicks(shares):
 
 def test_campaigns_that_make_no_sense_are_refused():
     Campaign([0.5], n_features=1, n_informative=1)
-    for given in ({"rates": [0.0]}, {"rates": [1.0]}, {"rates": [[0.5]]}, {"n_features": 0},
+    wrong: Any = ({"rates": [0.0]}, {"rates": [1.0]}, {"rates": [[0.5]]}, {"n_features": 0},
                   {"n_informative": 0}, {"n_features": 2, "n_informative": 3}, {"strength": 0.0},
-                  {"shape": "round"}):  # fmt: skip
+                  {"shape": "round"})  # fmt: skip
+    for given in wrong:
         with pytest.raises(KeyholeError):
             Campaign(**{"rates": [0.5], **given})
     world = Campaign([0.5, 0.5], n_features=1, n_informative=1)

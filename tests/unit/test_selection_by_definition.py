@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from keyhole.base.errors import InvalidInput
 from keyhole.data.bandit.log import BanditLog
 from keyhole.data.bandit.selection import bins_of, information_gain, select_features
 from keyhole.offline.estimators import estimate_all, predict_rewards
+from keyhole.offline.evaluation import evaluate
 from keyhole.offline.target import target_of
 
 pytestmark = pytest.mark.interpreted
@@ -46,7 +48,7 @@ def test_what_a_feature_tells_is_the_entropy_it_takes_away(n_bins, has_groups):
         np.ones(60), np.round(numbers.normal(size=60)),
     ])  # fmt: skip
     groups = numbers.integers(3, size=60) if has_groups else np.zeros(60, int)
-    given = {"groups": groups} if has_groups else {}
+    given: dict[str, Any] = {"groups": groups} if has_groups else {}
     found = information_gain(features, labels, n_bins=n_bins, **given)
     wanted = [
         gain(column.tolist(), labels.tolist(), groups.tolist(), n_bins) for column in features.T
@@ -88,20 +90,33 @@ def test_a_model_is_taken_to_be_fitted_on_the_same_log():
         np.full(30, 0.5),
     )  # fmt: skip
     target, table = target_of(log, np.tile([0.3, 0.7], (30, 1))), predict_rewards(log)
-    usual, same, other = (
-        estimate_all(log, target, table, **given)
-        for given in ({}, {"fitted_elsewhere": False}, {"fitted_elsewhere": True})
+    usual = estimate_all(log, target, table)
+    same, other = (
+        estimate_all(log, target, table, fitted_elsewhere=elsewhere) for elsewhere in (False, True)
     )
     told = [
-        [(each.name, each.value, each.range, each.value_range) for each in found.values()]
-        for found in (usual, same, other)
+        [(each.name, each.value, each.range, each.value_range) for each in each_way.values()]
+        for each_way in (usual, same, other)
     ]
     assert told[0] == told[1] != told[2]
+    policy = np.tile([0.3, 0.7], (30, 1))
+    for predictions, elsewhere in ((None, False), (table, True)):
+        wanted = estimate_all(log, target, table, fitted_elsewhere=elsewhere)["doubly-robust"]
+        judged = (
+            evaluate(log, policy, predictions=predictions).policy.lines["doubly-robust"].estimate
+        )
+        assert (judged.value, judged.range, judged.bias) == (
+            wanted.value,
+            wanted.range,
+            wanted.bias,
+        )
     assert predict_rewards(log).tolist() == predict_rewards(
         log, penalty=10.0, n_folds=5, seed=0
     ).tolist()  # fmt: skip
-    for given in ({"penalty": 5.0}, {"n_folds": 4}, {"seed": 1}):
-        assert predict_rewards(log, **given).tolist() != table.tolist()
-    for given in ({"penalty": 0.0}, {"n_folds": 1}):
-        with pytest.raises(InvalidInput):
-            predict_rewards(log, **given)
+    others = [predict_rewards(log, penalty=5.0), predict_rewards(log, n_folds=4)]
+    for other_table in (*others, predict_rewards(log, seed=1)):
+        assert other_table.tolist() != table.tolist()
+    with pytest.raises(InvalidInput, match="`penalty`"):
+        predict_rewards(log, penalty=0.0)
+    with pytest.raises(InvalidInput, match="`n_folds`"):
+        predict_rewards(log, n_folds=1)
