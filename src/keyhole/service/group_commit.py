@@ -34,7 +34,7 @@ from keyhole.service.warm_up import warm_up
 
 MOST_IN_A_GROUP = 256
 """The maximum number of commands in a group."""
-_MOST_EVENTS = 1_024
+_MOST_EVENTS = 512
 """Events after which a group of batches takes no other: a group is applied in one piece."""
 SNAPSHOT_EVERY = 10_000
 """The least number of events of a ranker between two snapshots."""
