@@ -15,6 +15,7 @@ import time
 from collections import defaultdict
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from keyhole.service.api import impressions as api
 from keyhole.service.commands import (
@@ -77,7 +78,7 @@ def group(times, kind, engine, commands, n_lists, answer):
     )
     times.lap(kind, "commit", n_lists, commit)
     times.lap(kind, "apply", n_lists, apply)
-    replies = []
+    replies: list[Any] = []
     times.lap(
         kind,
         "answer",
@@ -103,8 +104,11 @@ def batches(times, engine, least, number):
         return [RankMany("load", api._requests(body), f"{number}-{place}") for place in range(4)]
 
     def read_feedback():
-        return [GiveMany("load", {one.event_id: one for _, one in api._at_once(each)})
-                for each in lines]  # fmt: skip
+        commands = []
+        for each in lines:
+            said: Any = api._at_once(each)
+            commands.append(GiveMany("load", {one.event_id: one for _, one in said}))
+        return commands
 
     def answer(reply):
         return encode(RankBatchReply(reply))
@@ -143,10 +147,12 @@ def minimal(times, kind, store, events, read, answer):
     """Do for a batch only what its log and its answer need."""
     kind, db = f"{kind}, least", store._writer
     bodies = [body_of(event) for event in events]
-    seq = (store.last("load").seq if store.last("load") else 0) + 1
+    last = store.last("load")
+    seq = 1 if last is None else last.seq + 1
 
     def write():
-        link, rows = bytes(16), []
+        link = bytes(16)
+        rows: list[tuple[Any, ...]] = []
         for event, content in zip(events, contents, strict=True):
             place = seq + len(rows)
             head = f"load\n{place}\n{event.kind}\n={event.key}\n\n{event.at}\n"
