@@ -115,14 +115,16 @@ def batches(times, engine, least, number):
 
     commands = times.lap("rank-batch", "decode", n_lists, read)
     shown, events = group(times, "rank-batch", engine, commands, n_lists, answer)
-    minimal(times, "rank-batch", least, events[:N_BATCH],
-            lambda: api._requests(body), lambda: answer(shown[0]))  # fmt: skip
+    minimal(times, "rank-batch", least, events,
+            lambda: [api._requests(body) for _ in range(4)],
+            lambda: [answer(each) for each in shown])  # fmt: skip
     lines = [b"".join(b'{"event_id":"%b","relevance":[1]}\n' % one.event_id.encode()
                       for one in batch) for batch in shown]  # fmt: skip
     commands = times.lap("feedback-batch", "decode", n_lists, read_feedback)
     told, events = group(times, "feedback-batch", engine, commands, n_lists, lines_of)
-    minimal(times, "feedback-batch", least, events[:N_BATCH],
-            lambda: api._at_once(lines[0]), lambda: lines_of(told[0]))  # fmt: skip
+    minimal(times, "feedback-batch", least, events,
+            lambda: [api._at_once(each) for each in lines],
+            lambda: [lines_of(each) for each in told])  # fmt: skip
 
 
 def singles(times, engine, number):
