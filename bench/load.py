@@ -5,7 +5,8 @@ answered: one by one and 64 at a time, over 1, 16 and 64 connections. What is se
 ``keyhole.client`` sends: its fields, an access key, and a new idempotency key with each rank.
 A handler of the same framework under the same server, which reads the same body and checks the same
 key, and does nothing else, is asked in turns with them: what counts are ratios. Servers run in
-processes of their own; this one makes the requests.
+processes of their own; this one makes the requests. The last ratio of a row is that of computing
+time, which other processes on the machine change least.
 """
 
 import argparse
@@ -286,10 +287,12 @@ def report(found, kinds):
             own[1] / other[1] for own, other in zip(turns, found[base, n_connections], strict=False)
         )
         computed = statistics.median(each for _, _, each in turns) / n_lists
+        by_base = statistics.median(each for _, _, each in found[base, n_connections]) / computed
         print(
             f"{name:14} over {n_connections:2}: {rate:7.0f} requests/s, {n_lists * rate:8.0f} "
             f"lists/s, {per_base:5.2f} of {base}; median {1e3 * median:6.2f} ms, p99 "
-            f"{1e3 * p99:6.2f} ms ({p99 / median:.1f} x); computing {1e6 * computed:.0f} us a list"
+            f"{1e3 * p99:6.2f} ms ({p99 / median:.1f} x); computing {1e6 * computed:.0f} us a "
+            f"list, {by_base:.2f} of {base}"
         )
         if name in JUDGED:
             kept &= p99 <= MOST_SPREAD * median

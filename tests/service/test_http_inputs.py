@@ -4,10 +4,12 @@ import asyncio
 import base64
 import gzip
 import json
+from random import Random
 from typing import Any
 
 import pytest
 
+from keyhole.service.api.impressions import _at_once, _line_by_line
 from keyhole.service.configuration import check_settings
 from tests.service.asking import JSON, Asked, problem
 
@@ -224,3 +226,23 @@ def test_settings_may_not_grow_without_end():
     for bad in ({"a": nested}, {"a": [0] * 20_000}, {"a": "x" * 1_001}, {"x" * 1_001: 1}):
         with pytest.raises(Exception, match="`settings` must hold"):
             check_settings(bad)
+
+
+_PIECES = (
+    b'{"event_id":"a","relevance":[1]}', b'{"event_id":"b"}', b'{"event_id":"c","truth":{}}',
+    b'{"event_id":"c","truth":{', b"}", b"{", b"\n", b"\n", b" ", b"\r", b"}\n{", b",", b'"x":1',
+    b'"event_id":"z"}', b'{"event_id":"\\u0000"}', b'{"event_id":"a","event_id":"b"}', b"\xff",
+)  # fmt: skip
+
+
+def test_lines_decoded_at_once_are_those_decoded_one_by_one():
+    """A body is whole lines or random pieces of them; whatever is taken at once is the same."""
+    random, n_taken = Random(3), 0
+    for number in range(20_000):
+        joint = b"\n" * (number % 2)
+        body = joint.join(random.choice(_PIECES) for _ in range(random.randint(0, 6)))
+        lines = _at_once(body)
+        if lines is not None:
+            n_taken += 1
+            assert lines == _line_by_line(body), body
+    assert n_taken > 500

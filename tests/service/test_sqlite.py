@@ -57,6 +57,16 @@ def test_only_the_owner_may_read(path):
         os.umask(before)
 
 
+def test_as_many_events_as_come_are_in_the_log_in_order(path):
+    """Rows are inserted some at a time, and what is left over one by one."""
+    written = []
+    with SqliteStore(path) as store:
+        for n_events in range(1, 2 * sqlite._ROWS + 2):
+            written += more(store, n_events)
+    with SqliteStore(path, read_only=True) as store:
+        assert list(store.events("shop")) == written
+
+
 def test_a_log_has_one_lock_under_all_its_names(path):
     link = path.with_name("other.db")
     link.symlink_to(path)

@@ -7,6 +7,7 @@ import pytest
 
 import keyhole
 from bench.load import Templates
+from keyhole.service import group_commit
 from keyhole.service.keys import new_key
 from keyhole.service.store.sqlite import SqliteStore
 from tests.lab.test_walks import is_on_the_map
@@ -58,15 +59,17 @@ class Walk:
 def asked(tmp_path_factory):
     """As keyhole.client asks: with its fields, a key, and an idempotency key of each rank."""
     path = tmp_path_factory.mktemp("walk") / "log.db"
-    with Asked(SqliteStore(path, create=True)) as asked:
-        text, key = new_key(["admin"], ["*"])
-        asked.desk.store.add_key(key)
-        fields = Templates(text).rank.headers
-        assert {"authorization", "idempotency-key"} <= set(fields)
-        left = ("host", "content-length", "content-type")
-        asked.headers = {name: value for name, value in fields.items() if name not in left}
-        asked.put()
-        yield asked
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(group_commit, "_TICK", 600.0)  # what looks after the log is no step
+        with Asked(SqliteStore(path, create=True)) as asked:
+            text, key = new_key(["admin"], ["*"])
+            asked.desk.store.add_key(key)
+            fields = Templates(text).rank.headers
+            assert {"authorization", "idempotency-key"} <= set(fields)
+            left = ("host", "content-length", "content-type")
+            asked.headers = {name: value for name, value in fields.items() if name not in left}
+            asked.put()
+            yield asked
 
 
 def ranked(asked, key):

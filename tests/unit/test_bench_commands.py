@@ -59,6 +59,7 @@ COMMANDS: dict[str, Run | Elsewhere | Help] = {
         "--items 2 --rounds 12 --tries 2 --against leader", r"\| 2 \| leader \|", VERDICT
     ),
     "bench.api_cases": Run("30", "requests in .* and no fault"),
+    "bench.batches": Run("--repetitions 2 --folder {tmp}", "rank-batch, least"),
     "bench.bit_flips": Run("--times 6 --rounds 30", r"6 flips: .*\d+ (found|harmless|healed)"),
     "bench.battery": Run("--quick --orders philox --jobs 1", "diehard", (0,)),
     "bench.cold": Help("compiles the package and another version from empty caches, for minutes"),

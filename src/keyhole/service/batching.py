@@ -35,15 +35,15 @@ def drawn_by(learner: Ranker, impression: Impression) -> Drawn:
     note, propensity = impression.note, impression.propensity
     marginal = None if math.isnan(propensity) else propensity
     noted = (note if note.dtype is _NOTE_TYPE else note.astype(_NOTE_TYPE)).tobytes()
-    drawn = tuple(impression.ranking.tolist()), impression.explored, marginal, noted
+    ranking, explored = tuple(impression.ranking.tolist()), impression.explored
     known = learner.chances(impression)
     if known is None:
-        return Drawn(*drawn, marginal, marginal)
-    chances = tuple(known.tolist())
-    given_past = chances[-1]
+        return Drawn(ranking, explored, marginal, noted, marginal, marginal)
+    chances, least = tuple(known.tolist()), learner.least_chance(impression)
+    given_past: float | None = chances[-1]
     if type(learner).chance_given_the_past is not Ranker.chance_given_the_past:
         given_past = learner.chance_given_the_past(impression)
-    return Drawn(*drawn, chances[-1], given_past, chances, learner.least_chance(impression))
+    return Drawn(ranking, explored, marginal, noted, chances[-1], given_past, chances, least)
 
 
 class Lesson(NamedTuple):

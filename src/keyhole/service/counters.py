@@ -124,7 +124,8 @@ class Tally(msgspec.Struct):
         self.ranks += 1
         point = self._point_of(ranked.round)
         point.n += 1
-        point.n_explored += ranked.explored
+        if ranked.explored:
+            point.n_explored += 1
         if ranked.catalogue is not None:
             for index in ranked.ranking[: ranked.k]:  # as many are never excluded
                 self._item(names[index]).shown_top += 1
@@ -146,8 +147,10 @@ class Tally(msgspec.Struct):
         if answered.status == "not_shown":
             self.not_shown += 1
             return
-        self.observed += answered.status == "observed"
-        self.none += answered.status == "none"
+        if answered.status == "observed":
+            self.observed += 1
+        else:
+            self.none += 1
         self.delays[min(max(delay, 0).bit_length(), _LONGEST_DELAY - 1)] += 1
         self.longest_delay = max(self.longest_delay, delay)
         point = self._point_of(ranked.round)
@@ -156,10 +159,12 @@ class Tally(msgspec.Struct):
         if ranked.mode == "apprentice":
             (self.own if ranked.own is None else self.baseline).add(score)
         if ranked.catalogue is not None:
+            is_untaught = answered.learned != "pending"
             for index, relevance in zip(ranked.ranking, answered.relevance, strict=False):
                 item = self._item(names[index])
                 item.observed += 1
-                item.untaught += answered.learned != "pending"
+                if is_untaught:
+                    item.untaught += 1
                 item.total += relevance
                 item.squares += relevance * relevance
 

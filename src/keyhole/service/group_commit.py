@@ -34,7 +34,7 @@ from keyhole.service.warm_up import warm_up
 
 MOST_IN_A_GROUP = 256
 """The maximum number of commands in a group."""
-_MOST_EVENTS = 1_024
+_MOST_EVENTS = 512
 """Events after which a group of batches takes no other: a group is applied in one piece."""
 SNAPSHOT_EVERY = 10_000
 """The least number of events of a ranker between two snapshots."""
@@ -44,6 +44,7 @@ _PROBE = 1.0
 """Seconds between probes of a full disk."""
 _CHECKED_FIRST = 2.0
 """Seconds that startup waits for the log check before it answers requests."""
+_CREATING = (Configure, Rename)
 T = TypeVar("T")
 
 
@@ -171,7 +172,7 @@ class Desk:
         future = asyncio.get_running_loop().create_future()
         self.put(command, future)
         reply = await future
-        if isinstance(command, Configure | Rename) and reply.created:
+        if isinstance(command, _CREATING) and reply.created:
             live = self.engine.ranker(reply.name)
             if self._preparer is not None and live.preparation is not None:
                 await self._preparer.look(live.preparation)
