@@ -4,8 +4,9 @@
     python -m bench.rivals --half judge --runs 20         # those that judge it
     python -m bench.rivals --only keystone --kept out/rivals.json
 
-76 crowds of 2 to 300 items: flips, two items, even chances, Zipf, sparse and dense ones, ties, grades, rare high grades, sets that alternate after any number of rounds, switches and drifts. What
-was played is kept in a file, so that rivals are played once; ``--again`` plays those named anew.
+80 crowds of 2 to 300 items: flips, pairs, even chances, Zipf, sparse and dense ones, ties, grades,
+rare high grades, sets that alternate after any number of rounds, switches and drifts. What was
+played is kept in a file, so that rivals are played once; ``--again`` plays those named anew.
 """
 
 import argparse
