@@ -4,8 +4,9 @@
     python -m bench.rivals --half judge --runs 20         # those that judge it
     python -m bench.rivals --only keystone --kept out/rivals.json
 
-76 crowds of 2 to 300 items: flips, two items, even chances, Zipf, sparse and dense ones, ties, grades, rare high grades, sets that alternate after any number of rounds, switches and drifts. What
-was played is kept in a file, so that rivals are played once; ``--again`` plays those named anew.
+80 crowds of 2 to 300 items: flips, pairs, even chances, Zipf, sparse and dense ones, ties, grades,
+rare high grades, sets that alternate after any number of rounds, switches and drifts. What was
+played is kept in a file, so that rivals are played once; ``--again`` plays those named anew.
 """
 
 import argparse
@@ -187,6 +188,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", choices=RIVALS, default=list(RIVALS))
     parser.add_argument("--again", nargs="+", choices=RIVALS, default=[])
     parser.add_argument("--crowds", default="", help="only those whose names have this in them")
+    parser.add_argument("--rounds", type=int, help="by default those of each crowd")
     parser.add_argument("--runs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kept", type=Path, default=Path("out/rivals.json"))
@@ -196,6 +198,7 @@ def main(arguments: list[str] | None = None) -> int:
     for crowd in half(options.half):
         if options.crowds not in crowd.name:
             continue
+        crowd = crowd._replace(rounds=options.rounds or crowd.rounds)
         found = {}
         for name in options.only:
             key = f"{name}; {crowd.name}; {crowd.rounds}; {options.runs}; {options.seed}"

@@ -128,6 +128,34 @@ def fraction(seed):
     return Limit(claim, [part, whole], "factor", ratio, 1, evidence)
 
 
+def unrivalled(seed, apart=0.4):
+    """The mean of the gap to the best rival, over the best: two errors of it are less than that."""
+    best = noise(seed, 6, 2.0, 0.02)  # of whom the first curve differs by as much in every run
+    scatter = 0.01 * np.random.default_rng(seed).normal(size=best.shape)
+    own = curve("a", best * (1.0 + apart + scatter))
+    rivals = [curve("b", noise(seed + 9, 6, 9.0, 0.02)), curve("c", best)]
+    gaps = [x[-1] - y[-1] for x, y in zip(own.values, rivals[1].values, strict=True)]
+    spread = math.sqrt(sum((gap - fmean(gaps)) ** 2 for gap in gaps) / 5 / 6)
+
+    def evidence(value):
+        return (
+            f"{shown(own, -1)}, best of 2 rivals c {shown(rivals[1], -1)}: {fmean(gaps):.2g} ± "
+            f"{spread:.2g} more, at most {value:g} of it or 2 standard errors"
+        )
+
+    claim = {"kind": "unrivalled", "curves": ["a", "b", "c"]}
+    ratio = fmean(gaps) / mean(rivals[1], -1)
+    assert (2.0 * spread < fmean(gaps)) == (apart > 0.0)
+    return Limit(claim, [own, *rivals], "by", ratio, 1, evidence)
+
+
+def test_who_is_within_two_errors_of_the_best_rival_is_unrivalled_however_little_is_allowed():
+    for seed in SEEDS:
+        limit = unrivalled(seed, apart=-0.1)
+        assert verdict_of(limit, 0.0).holds
+        assert not verdict_of(unrivalled(seed), 0.0).holds
+
+
 def settles(seed):
     found = curve("a", noise(seed, 5, 2.0, 0.05))
     ends = [row[-1] * X[-1] for row in found.values.tolist()]
@@ -254,6 +282,7 @@ CASES = {
     "band of a single run": lambda seed: band(seed, "high", errors=2.5, n_runs=1),
     "falls": falls,
     "fraction": fraction,
+    "unrivalled": unrivalled,
     "settles": settles,
     "mostly": mostly,
     "slope": lambda seed: slope(seed, several=False),

@@ -112,7 +112,7 @@ STUDIES = {
 }
 
 
-IN_PART = ["winners", "winners-lists"]
+IN_PART = ["winners", "winners-lists", "rivals"]
 """Studies of every ranker on every world, all of which take long to compile: see test_winners."""
 
 

@@ -49,8 +49,8 @@ def test_it_is_played_drawn_and_judged_and_says_what_data_is_missing(tmp_path, m
     assert (tmp_path / "out" / "winners.png").read_bytes().startswith(b"\x89PNG")
     verdicts = {verdict.claim: verdict for verdict in result.verdicts}
     ahead = (
-        "flips: keystone sees one item and is ahead of FTPL, which sees everything, with its "
-        "theorem's noise"
+        "flips: the leader, the best that sees everything, is ahead of keystone, which sees one "
+        "item and is ahead of FTPL with its theorem's noise"
     )
     assert verdicts[ahead].holds
     assert verdicts["flips: keystone, at most 0.015"].holds is None
@@ -59,7 +59,7 @@ def test_it_is_played_drawn_and_judged_and_says_what_data_is_missing(tmp_path, m
     assert "no data" in missing.evidence
     heads, row = table_of(study, result.curves, "crowds")
     assert heads[1:4] == ["RTop-1F", "keystone", "FTPL, sees everything, its theorem's noise"]
-    assert len(heads) == 1 + len({curve.name for curve in whole.curves}) == 7
+    assert len(heads) == 1 + len({curve.name for curve in whole.curves}) == 9
     assert row[0] == "flips"
     # The claim is none that everybody meets.
     slow = {**result.curves, "flips: keystone": result.curves["flips: RTop-1F"]}

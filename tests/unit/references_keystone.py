@@ -121,28 +121,32 @@ class Keystone:
 
     def value(self, order, place):
         item, others = self.items[order[place]], [self.items[i] for i in order]
-        near = [item]
-        for side in (others[:place][::-1], others[place + 1 :]):
-            for other in side:
+        near, first, last = [item], place, place
+        for side in (range(place - 1, -1, -1), range(place + 1, self.m)):
+            for j in side:
+                other = others[j]
                 if (other.mean - item.mean) ** 2 > 9.0 * (other.spread**2 + item.spread**2):
                     break
                 near.append(other)
+                first, last = min(first, j), max(last, j)
         share = 1.0
         if len(near) > 1:
             noise = np.mean([one.spread**2 for one in near])
-            real = max(np.var([one.mean for one in near], ddof=1) - noise, 0.1 * noise)
+            least = min(0.1, 30.0 / len(near) ** 2)
+            real = max(np.var([one.mean for one in near], ddof=1) - noise, least * noise)
             share = real / (real + noise)
-        scale, value = math.sqrt(share) * item.spread, 0.0
+        value = 0.0
         for step, weigh in ((-1, lambda j: self.d[j] - self.d[j + 1]),
                             (1, lambda j: self.d[j - 1] - self.d[j])):  # fmt: skip
             j = place + step
             while 0 <= j < self.m:
-                z = max((others[j].mean - item.mean) * -step, 0.0) * math.sqrt(share) / item.spread
+                shrunk = math.sqrt(share) if first <= j <= last else 1.0
+                z = max((others[j].mean - item.mean) * -step, 0.0) * shrunk / item.spread
                 if z > 4.0:
                     break
-                value += weigh(j) * psi(z)
+                value += weigh(j) * psi(z) * shrunk * item.spread
                 j += step
-        return value * scale
+        return value
 
     def look(self, round, order):
         """Return the place to lift or -1, and who was looked at in vain."""
@@ -158,7 +162,7 @@ class Keystone:
             if (it.n == 0 or it.suspect) and not is_thinned:
                 return place, in_vain
             if round >= it.waits:
-                budget = min(h / 2.0, 6.5 * h ** (2 / 3))
+                budget = min(h / 2.0, max(6.5 * h ** (2 / 3), 0.3 * h))
                 if self.price(order, place) * (it.n + pending) < budget * self.value(order, place):
                     return place, in_vain
                 in_vain[step] = item

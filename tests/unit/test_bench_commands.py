@@ -96,6 +96,10 @@ COMMANDS: dict[str, Run | Elsewhere | Help] = {
     "bench.preparing": Elsewhere("tests/service/test_preparing.py"),
     "bench.quick": Elsewhere("tests/unit/test_quick.py"),
     "bench.recall": Run("--tiny", "3 features: ListNet", VERDICT),
+    "bench.rivals": Run(
+        "--crowds 'two items, 0.2' --rounds 40 --runs 2 --only keystone pege --kept {tmp}/kept",
+        "1 of 1 within|0 of 1 within",
+    ),
     "bench.sabotage": Run(
         "--rounds 100 --runs 2 --crowds flips", "no safe half, the hardest", VERDICT
     ),

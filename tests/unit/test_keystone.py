@@ -1,12 +1,19 @@
 """The parts of a keystone by hand, and what it learns where others cannot."""
 
+import math
+
 import numpy as np
 import pytest
 
 from keyhole import FTPL, Flips, RTopK, play
 from keyhole.base.errors import InvalidInput
 from keyhole.rankers.fixed.audited import new_histograms, observe
-from keyhole.rankers.fixed.exploration_value import _value, is_worth_its_price, price_of_lift
+from keyhole.rankers.fixed.exploration_value import (
+    _shrinkage,
+    _value,
+    is_worth_its_price,
+    price_of_lift,
+)
 from keyhole.rankers.fixed.keystone import Keystone
 from keyhole.worlds.table import Recorded
 
@@ -72,9 +79,9 @@ def test_an_alarm_needs_more_certainty_the_longer_the_crowd_has_stayed(round, al
     assert memory.n[0] == (2 if surprised else 4)
 
 
-@pytest.mark.parametrize(("round", "budget"), [(999, 500.0), (10**6 - 1, 65_000.0)])
-def test_a_look_is_worth_a_share_of_the_future_that_falls(round, budget):
-    """It is min(h / 2, 6.5 h^(2/3)), which after a thousand rounds is the first of the two."""
+@pytest.mark.parametrize(("round", "budget"), [(999, 500.0), (7999, 2600.0), (10**6 - 1, 3e5)])
+def test_a_look_is_worth_a_share_of_the_future(round, budget):
+    """It is min(h / 2, max(6.5 h^(2/3), .3 h)): each of the three at its time."""
     ranker = Keystone(3)
     state, params, order = ranker.state, ranker.params, np.arange(3)
     state.mean[:], state.spread[:] = (0.6, 0.5, 0.4), 0.1
@@ -143,3 +150,39 @@ def test_a_note_belongs_to_its_ranker():
         ranker.update(RTopK(3, horizon=9).rank(), 1)
     with pytest.raises(InvalidInput, match="note of the impression must be the 0 finite numbers"):
         RTopK(3, horizon=9).update(shown, 1)
+
+
+def alike(count, spread=0.1):
+    """Return a keystone that knows two good items, and some that are all the same."""
+    ranker = Keystone(count + 2)
+    state = ranker.state
+    state.mean[:2], state.mean[2:], state.spread[:] = 0.9, 0.1, spread
+    return ranker, state, np.arange(count + 2)
+
+
+@pytest.mark.parametrize("count", [5, 17, 18, 60])
+def test_many_items_that_look_alike_are_taken_to_be_alike(count):
+    """A tenth of the noise is taken to be real, and 30 / n^2 of it where that is less."""
+    _, state, order = alike(count)
+    real = min(0.1, 30.0 / count**2)
+    share, first, last = _shrinkage(state, order, count // 2 + 2)
+    assert share == pytest.approx(real / (real + 1.0))
+    assert (first, last) == (2, count + 1)
+    assert _shrinkage(state, order, 0) == (pytest.approx(1.0 / 11.0), 0, 1)  # two of them
+
+
+def test_only_distances_from_what_looks_alike_are_shrunk():
+    """psi(z) s for each item that may be passed: z = .8 / s, or 0 with s sqrt(share) in a tie."""
+    count, spread = 30, 0.25
+    ranker, state, order = alike(count, spread)
+    state.spread[:2] = 0.02  # of the good ones much was seen
+    weights, place, root = ranker.params.weights, 20, math.sqrt(1.0 / 31.0)  # a share of 1 / 31
+    z = int(64 * 0.8 / spread) / 64  # psi is tabulated by 1 / 64
+    psi = math.exp(-z * z / 2) / math.sqrt(2 * math.pi) - z * 0.5 * math.erfc(z / math.sqrt(2))
+    far = (weights[0] - weights[2]) * psi * spread
+    near = (weights[2] - weights[-1]) / math.sqrt(2 * math.pi) * spread * root
+    found = _value(state, order, place, weights, ranker.params.table)
+    real = 30.0 / count**2
+    assert real / (real + 1.0) == pytest.approx(root**2)
+    assert found == pytest.approx(far + near, rel=1e-9)
+    assert far > 0.001 * near

@@ -110,6 +110,25 @@ def _fraction(
     )
 
 
+def _unrivalled(
+    claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]
+) -> Any:
+    """Curves after the first end lower by at most a share ``by`` of themselves, or two errors.
+
+    Errors are of the difference, run by run: runs of one number meet the same users.
+    """
+    own, *rivals = (curves[label] for label in claim["curves"])
+    best = min(rivals, key=lambda curve: curve.at().mean)
+    apart = own.values[:, -1] - best.values[:, -1]
+    gap, least = float(apart.mean()), best.at().mean
+    error = float(apart.std(ddof=1) / math.sqrt(len(apart)))
+    return gap <= max(claim["by"] * abs(least), _ERRORS * error), (
+        f"{_shown(own.at())}, best of {len(rivals)} rivals {best.label} {_shown(best.at())}: "
+        f"{gap:.2g} ± {error:.2g} more, at most {claim['by']:g} of it or {_ERRORS:g} standard "
+        f"errors"
+    )
+
+
 def _settles(claim: dict[str, Any], curves: Mapping[str, Curve], lines: Mapping[str, Curve]) -> Any:
     """Totals grow by at most ``growth`` after round ``from``, in the mean over the runs."""
     curve = curves[claim["curve"]]
@@ -260,6 +279,7 @@ CLAIMS: dict[str, Callable[..., Any]] = {
     "band": _band,
     "falls": _falls,
     "fraction": _fraction,
+    "unrivalled": _unrivalled,
     "settles": _settles,
     "mostly": _mostly,
     "slope": _slope,

@@ -18,6 +18,10 @@ _STEPS = 64
 _FURTHEST = 4.0
 _NEIGHBOURS = 9.0
 _LEAST_SHARE = 0.1
+_ALIKE = 30.0
+_FUTURE = 0.3
+"""The crowd is taken to stay as it is for this share of the rounds that it has been so: items whose
+means are T^(-1/3) apart are told apart by T^(2/3) looks, which no smaller power of T would pay."""
 
 
 @cache
@@ -29,12 +33,17 @@ def value_table() -> Any:
 
 
 @kernel
-def _shrinkage(memory: Any, order: Any, place: int) -> float:
-    """Return which share of the differences among an item's neighbours in the order is real."""
+def _shrinkage(memory: Any, order: Any, place: int) -> tuple[float, int, int]:
+    """Return which share of the differences among an item's neighbours in the order is real.
+
+    And the places of the first and the last neighbour. The more of them there are, the surer it is
+    that they are alike if they look alike.
+    """
     item = order[place]
     mean, variance = memory.mean[item], memory.spread[item] ** 2
     sum_of_gaps = sum_of_squares = 0.0
     variances, count = variance, 1.0
+    first = last = place
     for step in (-1, 1):
         other = place + step
         while 0 <= other < order.shape[0]:
@@ -46,33 +55,53 @@ def _shrinkage(memory: Any, order: Any, place: int) -> float:
             sum_of_squares += gap * gap
             variances += theirs
             count += 1.0
+            first, last = min(first, other), max(last, other)
             other += step
     if count == 1.0:
-        return 1.0
+        return 1.0, first, last
     noise = variances / count
     between = (sum_of_squares - sum_of_gaps * sum_of_gaps / count) / (count - 1.0) - noise
-    real = max(between, _LEAST_SHARE * noise)
-    return real / (real + noise)
+    real = max(between, min(_LEAST_SHARE, _ALIKE / (count * count)) * noise)
+    return real / (real + noise), first, last
 
 
 @kernel
 def _value(memory: Any, order: Any, place: int, weights: Any, table: Any) -> float:
-    """Return what a round may gain by knowing an item: its chances to belong elsewhere."""
+    """Return what a round may gain by knowing an item: its chances to belong elsewhere.
+
+    Only differences from its neighbours are shrunk: an item that is none of them is as far as it
+    seems.
+    """
     item = order[place]
-    mean, root = memory.mean[item], math.sqrt(_shrinkage(memory, order, place))
-    scale = _STEPS * root / memory.spread[item]
-    value = 0.0
+    share, first, last = _shrinkage(memory, order, place)
+    mean, root, furthest = memory.mean[item], math.sqrt(share), _STEPS * _FURTHEST
+    scale = _STEPS / memory.spread[item]
+    near = far = 0.0
     for other in range(place - 1, -1, -1):
         distance = scale * (memory.mean[order[other]] - mean)
-        if not distance <= _STEPS * _FURTHEST:
+        is_near = other >= first
+        if is_near:
+            distance *= root
+        if not distance <= furthest:
             break
-        value += (weights[other] - weights[other + 1]) * table[int(max(distance, 0.0))]
+        gain = (weights[other] - weights[other + 1]) * table[int(max(distance, 0.0))]
+        if is_near:
+            near += gain
+        else:
+            far += gain
     for other in range(place + 1, order.shape[0]):
         distance = scale * (mean - memory.mean[order[other]])
-        if not distance <= _STEPS * _FURTHEST:
+        is_near = other <= last
+        if is_near:
+            distance *= root
+        if not distance <= furthest:
             break
-        value += (weights[other - 1] - weights[other]) * table[int(max(distance, 0.0))]
-    return value * root * memory.spread[item]
+        gain = (weights[other - 1] - weights[other]) * table[int(max(distance, 0.0))]
+        if is_near:
+            near += gain
+        else:
+            far += gain
+    return (near * root + far) * memory.spread[item]
 
 
 @kernel
@@ -99,7 +128,7 @@ def is_worth_its_price(
     What was seen of it, and what is ``pending``, lowers the value of one look more.
     """
     length = regime_length(round, memory.numbers[ALARMS])
-    future = min(0.5 * length, 6.5 * length ** (2.0 / 3.0))
+    future = min(0.5 * length, max(6.5 * length ** (2.0 / 3.0), _FUTURE * length))
     price = price_of_lift(memory, order, place, params.k, params.weights)
     value = _value(memory, order, place, params.weights, params.table)
     return price * (memory.n[order[place]] + pending) < future * value

@@ -56,8 +56,8 @@ class Keystone(FixedListRanker):
     guarantee = Guarantee(
         2 / 3,
         f"{ANY_CROWD}, without knowing the horizon; in practice between those that see all on "
-        f"crowds that stay (on flips .0136; leader .0040, ftpl .0202), and ahead of leader, the best "
-        f"of them, on crowds that change (study winners)",
+        f"crowds that stay (on flips .0129; leader .0040, ftpl .0202), and ahead of leader, the "
+        f"best of them, on crowds that change (study winners)",
         "a theorem of this project",
         _bound,
     )
