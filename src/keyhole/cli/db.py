@@ -24,14 +24,12 @@ db_commands = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-Log = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The log file, as in keyhole serve --db.")
-]
+Log = Annotated[str, typer.Argument(metavar="LOG", help="The log, as in keyhole serve --db.")]
 
 
 @db_commands.command(name="check")
 @command(of_service=True)
-def check_log_command(file: Log, as_json: Json = False) -> None:
+def check_log_command(log: Log, as_json: Json = False) -> None:
     """Check the integrity of a log, and that its replay reproduces the snapshots.
 
     Reads every page of the file, checks the sequence numbers, hash links and index entries of all
@@ -40,7 +38,7 @@ def check_log_command(file: Log, as_json: Json = False) -> None:
 
         keyhole db check service.db
     """
-    result = _checked(file, quiet=as_json)
+    result = _checked(log, quiet=as_json)
     if as_json:
         print_json(result)
     else:
@@ -49,10 +47,34 @@ def check_log_command(file: Log, as_json: Json = False) -> None:
         raise SystemExit(ExitCode.NO)
 
 
+@db_commands.command(name="migrate")
+@command(of_service=True)
+def migrate_command(
+    log: Log,
+    grant: Annotated[
+        str | None,
+        "A role of PostgreSQL that keyhole serve logs in as; it gets the rights it needs.",
+    ] = None,
+) -> None:
+    """Create a log in PostgreSQL, or bring one to the newest schema, as its owner.
+
+    The owner may be another role than that of the service, which can then insert and select events
+    but neither change nor delete them. Stop the service first. A log in a file needs no migration:
+    keyhole serve does it.
+
+        keyhole db migrate postgresql://owner@db.example/keyhole --grant keyhole
+    """
+    from keyhole.service.store import migrate
+    from keyhole.service.store.addresses import shown_address
+
+    migrate(log, grant)
+    say(f"{shortened(shown_address(log))} has the newest schema.")
+
+
 @db_commands.command(name="backup")
 @command(of_service=True)
 def backup_command(
-    file: Log,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The log file.")],
     to: Annotated[Path, typer.Argument(metavar="TO", help="The new file.")],
 ) -> None:
     """Back up a log, also while the service runs, and check the copy.
@@ -87,7 +109,7 @@ def restore_command(
 @db_commands.command(name="export")
 @command(of_service=True)
 def export_command(
-    file: Log,
+    log: Log,
     ranker: Annotated[str, typer.Argument(metavar="RANKER", help="The ranker.")],
     out: Annotated[Path, "The file: .ndjson for all events, .parquet for a table of impressions."],
     after: Annotated[int, "Skip events up to this number."] = 0,
@@ -102,7 +124,7 @@ def export_command(
     """
     check_choice(out.suffix, "The ending of --out", _WRITERS)
     check_file(out, "--out")
-    with _opened(file) as store:
+    with _opened(log) as store:
         check_choice(ranker, "RANKER", store.rankers() or ["(there is none)"])
         with writing_atomically(out) as target:
             n_rows = _WRITERS[out.suffix](store, ranker, after, target)
@@ -112,21 +134,22 @@ def export_command(
 # --------------------------------------------------------------------------- check
 
 
-def _opened(file: Path) -> "Store":
+def _opened(log: str) -> "Store":
     from keyhole.service.store import open_store
 
-    return open_store(file, read_only=True)
+    return open_store(log, read_only=True)
 
 
-def _checked(file: Path, *, quiet: bool, replay: bool = True) -> dict[str, Any]:
+def _checked(log: str, *, quiet: bool, replay: bool = True) -> dict[str, Any]:
     """Return the result of a check as plain data."""
     from keyhole.service.errors import StoreDamaged
     from keyhole.service.replay import check
+    from keyhole.service.store.addresses import shown_address
     from keyhole.service.store.integrity import check_log, n_events
 
-    result: dict[str, Any] = {"file": str(file), "problems": [], "rankers": []}
+    result: dict[str, Any] = {"file": shown_address(log), "problems": [], "rankers": []}
     try:
-        with _opened(file) as store:
+        with _opened(log) as store:
             total = sum(n_events(store).values())
             with progress_bar("Links", total, quiet, "events") as advance:
                 check_log(store, advance)
@@ -152,7 +175,7 @@ def _counted(advance: Callable[[int], None]) -> Callable[[str, int], None]:
 
 
 def _must_be_whole(copy: Path, named: Path, *, replay: bool) -> None:
-    problems = _checked(copy, quiet=False, replay=replay)["problems"]
+    problems = _checked(str(copy), quiet=False, replay=replay)["problems"]
     if problems:
         raise VerdictIsNo(f"{shortened(named)} is damaged: {problems[0]}")
 

@@ -32,7 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Settings of the service as a whole."""
 
     db: Annotated[str, Meta(min_length=1)] = "keyhole.db"
-    """The file of the event log."""
+    """The event log: a file, or the URL of a database."""
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
     """The address to listen on."""
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8360

@@ -15,12 +15,11 @@ from msgspec.structs import astuple
 from keyhole.base.files import shortened
 from keyhole.service.errors import Conflict, StoreDamaged, StoreError, StoreFailed, StoreFull
 from keyhole.service.events import Event, Key, Kind, Snapshot
-from keyhole.service.store.base import Store
+from keyhole.service.store.base import SECRET_SIZE, Store
 from keyhole.service.store.chain import Tip, follow, tip_of
 from keyhole.service.store.file_lock import Holding
 from keyhole.service.store.sqlite_file import (
     MIGRATIONS,
-    SECRET_SIZE,
     connect,
     prepare,
     sentences,
