@@ -278,7 +278,7 @@ def test_an_append_names_the_epoch_even_if_its_session_was_never_lost(address):
 def test_a_take_over_waits_for_the_append_in_progress(address):
     """Else the new process could read a log that the old one still adds to."""
     with open_store(address) as store, psycopg.connect(address) as old:
-        old.execute("SELECT set_config('keyhole.epoch', %s, false)", (str(store._epoch),))
+        old.execute("SELECT set_config('keyhole_writer.epoch', %s, false)", (str(store._epoch),))
         event = chain(1)[0]
         old.execute(
             "INSERT INTO keyhole.events VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",

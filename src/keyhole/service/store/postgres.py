@@ -41,29 +41,29 @@ _PAUSE, _PAUSE_AT_MOST = 0.01, 0.3
 # The fields of Event, in order.
 _COLUMNS = "ranker, seq, kind, key, idem, at, body, link"
 _TYPES = ["text", "int8", "text", "text", "text", "int8", "bytea", "bytea"]
-_SELECT = f"SELECT {_COLUMNS} FROM keyhole.events WHERE ranker = %s"  # noqa: S608
+_SELECT = f"SELECT {_COLUMNS} FROM events WHERE ranker = %s"  # noqa: S608
 _LAST = _SELECT + " ORDER BY seq DESC LIMIT 1"
 _KEY_COLUMNS = "prefix, sha256, scopes, rankers, created_at, expires_at, name, used_at"
 _PAGE_OF_EVENTS = f"""
     SELECT {_COLUMNS} FROM (
         SELECT *, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS before FROM (
-            SELECT {_COLUMNS} FROM keyhole.events WHERE ranker = %s AND seq > %s
+            SELECT {_COLUMNS} FROM events WHERE ranker = %s AND seq > %s
             ORDER BY seq LIMIT %s
         ) AS page
     ) AS summed WHERE before < %s ORDER BY seq
 """  # noqa: S608
 _RANKERS = """
     WITH RECURSIVE names AS (
-        (SELECT ranker FROM keyhole.events ORDER BY ranker LIMIT 1)
+        (SELECT ranker FROM events ORDER BY ranker LIMIT 1)
         UNION ALL
         SELECT (
-            SELECT ranker FROM keyhole.events WHERE ranker > names.ranker ORDER BY ranker LIMIT 1
+            SELECT ranker FROM events WHERE ranker > names.ranker ORDER BY ranker LIMIT 1
         ) FROM names WHERE names.ranker IS NOT NULL
     ) SELECT ranker FROM names WHERE ranker IS NOT NULL
 """
 """One index seek per ranker instead of a scan of all events."""
-_COPY = f"COPY keyhole.events ({_COLUMNS}) FROM STDIN (FORMAT binary)".encode()
-_FIND_SECRET = "SELECT value FROM keyhole.once WHERE name = 'secret'"  # noqa: S105
+_COPY = f"COPY events ({_COLUMNS}) FROM STDIN (FORMAT binary)".encode()
+_FIND_SECRET = "SELECT value FROM once WHERE name = 'secret'"  # noqa: S105
 _PROBE_BYTES = 2**16
 """More than fits into the pages of a table: it goes to a file beside it, which has to grow."""
 T = TypeVar("T")
@@ -127,7 +127,7 @@ class PostgresStore(Store):
             self._check_session(db)
             if not self._is_locked_by(db, _LOCKED_FOR):
                 raise StoreInUse(f"{self.name} is in use: another process writes to it.")
-            (self._epoch,) = one(db, "SELECT keyhole.take_over()")
+            (self._epoch,) = one(db, "SELECT take_over()")
             self._tell_epoch(db)
 
     def _check_session(self, db: Database) -> None:
@@ -146,7 +146,7 @@ class PostgresStore(Store):
         return True
 
     def _tell_epoch(self, db: Database) -> None:
-        one(db, "SELECT set_config('keyhole.epoch', %s, false)", (str(self._epoch),))
+        one(db, "SELECT set_config('keyhole_writer.epoch', %s, false)", (str(self._epoch),))
 
     def _connected(self) -> Database:
         """Return the connection that writes; a lost one is replaced if the log is still ours."""
@@ -156,7 +156,7 @@ class PostgresStore(Store):
         try:
             with sentences(self.name):
                 self._check_session(db)
-                if one(db, "SELECT epoch FROM keyhole.writer")[0] != self._epoch:
+                if one(db, "SELECT epoch FROM writer")[0] != self._epoch:
                     raise StoreInUse(f"{self.name} is in use: another process has taken it over.")
                 if not self._is_locked_by(db, 0.0):  # the server has not noticed the loss yet
                     raise StoreFailed(f"{self.name} is in use by a connection that was lost.")
@@ -220,27 +220,27 @@ class PostgresStore(Store):
         def put(db: Database) -> None:
             for each in snapshots:
                 db.execute(
-                    "INSERT INTO keyhole.snapshots VALUES (%s, %s, %s, %b) ON CONFLICT (ranker, "
+                    "INSERT INTO snapshots VALUES (%s, %s, %s, %b) ON CONFLICT (ranker, "
                     "seq) DO UPDATE SET sha256 = excluded.sha256, body = excluded.body",
                     (each.ranker, each.seq, each.sha256, each.body),
                 )
                 db.execute(
-                    "DELETE FROM keyhole.snapshots WHERE ranker = %s AND seq NOT IN (SELECT seq "
-                    "FROM keyhole.snapshots WHERE ranker = %s ORDER BY seq DESC LIMIT 2)",
+                    "DELETE FROM snapshots WHERE ranker = %s AND seq NOT IN (SELECT seq "
+                    "FROM snapshots WHERE ranker = %s ORDER BY seq DESC LIMIT 2)",
                     (each.ranker, each.ranker),
                 )
 
         self._transact(put)
 
     def drop_snapshot(self, ranker: str, seq: int) -> None:
-        query = "DELETE FROM keyhole.snapshots WHERE ranker = %s AND seq = %s"
+        query = "DELETE FROM snapshots WHERE ranker = %s AND seq = %s"
         self._transact(lambda db: db.execute(query, (ranker, seq)))
 
     def probe(self) -> None:
         def fill(db: Database) -> None:
             # A file must grow for it, as for events; nothing of it remains.
             room = bytes(_PROBE_BYTES)
-            db.execute("INSERT INTO keyhole.snapshots VALUES ('', 0, '', %b)", (room,))
+            db.execute("INSERT INTO snapshots VALUES ('', 0, '', %b)", (room,))
             raise psycopg.Rollback
 
         self._transact(fill)
@@ -309,8 +309,7 @@ class PostgresStore(Store):
 
     def snapshots(self, ranker: str) -> list[Snapshot]:
         query = (
-            "SELECT ranker, seq, sha256, body FROM keyhole.snapshots WHERE ranker = %s "
-            "ORDER BY seq DESC"
+            "SELECT ranker, seq, sha256, body FROM snapshots WHERE ranker = %s ORDER BY seq DESC"
         )
         return [Snapshot(*row) for row in self._read(lambda db: rows(db, query, (ranker,)))]
 
@@ -335,7 +334,7 @@ class PostgresStore(Store):
                 db.execute("SET LOCAL statement_timeout = 0")
                 return rows(
                     db,
-                    "SELECT ranker, count(*), max(seq) FROM keyhole.events GROUP BY ranker "
+                    "SELECT ranker, count(*), max(seq) FROM events GROUP BY ranker "
                     "HAVING count(*) <> max(seq) ORDER BY ranker LIMIT 10",
                 )
         finally:
@@ -386,7 +385,7 @@ class PostgresStore(Store):
     # ----------------------------------------------------------------------- access keys
 
     def keys(self) -> list[Key]:
-        query = f"SELECT {_KEY_COLUMNS} FROM keyhole.keys ORDER BY prefix"  # noqa: S608
+        query = f"SELECT {_KEY_COLUMNS} FROM keys ORDER BY prefix"  # noqa: S608
         return [
             Key(prefix, sha256, tuple(scopes), tuple(rankers), *rest)
             for prefix, sha256, scopes, rankers, *rest in self._read(lambda db: rows(db, query))
@@ -394,7 +393,7 @@ class PostgresStore(Store):
 
     def add_key(self, key: Key) -> None:
         query = (
-            f"INSERT INTO keyhole.keys ({_KEY_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) "  # noqa: S608
+            f"INSERT INTO keys ({_KEY_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) "  # noqa: S608
             "ON CONFLICT DO NOTHING"
         )
         values = (key.prefix, key.sha256, list(key.scopes), list(key.rankers))
@@ -403,10 +402,10 @@ class PostgresStore(Store):
             raise Conflict(f"There is an access key {key.prefix} already.")
 
     def note_key_use(self, prefix: str, at: int) -> None:
-        self._changed("UPDATE keyhole.keys SET used_at = %s WHERE prefix = %s", (at, prefix))
+        self._changed("UPDATE keys SET used_at = %s WHERE prefix = %s", (at, prefix))
 
     def remove_key(self, prefix: str) -> bool:
-        return self._changed("DELETE FROM keyhole.keys WHERE prefix = %s", (prefix,)) > 0
+        return self._changed("DELETE FROM keys WHERE prefix = %s", (prefix,)) > 0
 
     def _changed(self, query: str, values: tuple[object, ...]) -> int:
         """Return how many keys a statement has changed."""

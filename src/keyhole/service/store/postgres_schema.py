@@ -35,10 +35,10 @@ def migrate(url: str, role: str | None = None) -> None:
         _check_known(url, version)
         for number, migration in enumerate(MIGRATIONS[version:], version + 1):
             db.execute(migration.encode())
-            db.execute("INSERT INTO keyhole.migrations VALUES (%s)", (number,))
+            db.execute("INSERT INTO migrations VALUES (%s)", (number,))
             if number == 1:
                 secret = secrets.token_bytes(SECRET_SIZE)
-                db.execute("INSERT INTO keyhole.once VALUES ('secret', %s)", (secret,))
+                db.execute("INSERT INTO once VALUES ('secret', %s)", (secret,))
         if role is not None:
             name = sql.Identifier(role).as_bytes(db)
             db.execute(_GRANTS.encode().replace(b":role", name))
@@ -47,7 +47,7 @@ def migrate(url: str, role: str | None = None) -> None:
 def check_version(db: Database, name: str) -> None:
     """Raise unless a log has the newest schema."""
     with sentences(name):
-        version = one(db, "SELECT max(version) FROM keyhole.migrations")[0] or 0
+        version = one(db, "SELECT max(version) FROM migrations")[0] or 0
     _check_known(name, version)
     if version < len(MIGRATIONS):
         raise StoreError(
@@ -59,12 +59,12 @@ def check_version(db: Database, name: str) -> None:
 def _version(db: Database) -> int:
     """Return the schema version, 0 if there is no log; raise if the schema is another's."""
     (is_there, is_ours) = one(
-        db, "SELECT to_regnamespace('keyhole') IS NOT NULL, to_regclass('keyhole.migrations') IS "
+        db, "SELECT to_regnamespace('keyhole') IS NOT NULL, to_regclass('migrations') IS "
         "NOT NULL",
     )  # fmt: skip
     if is_there and not is_ours:
         raise StoreDamaged("The schema keyhole must be a log of Keyhole's service: it is another.")
-    return int(one(db, "SELECT max(version) FROM keyhole.migrations")[0]) if is_ours else 0
+    return int(one(db, "SELECT max(version) FROM migrations")[0]) if is_ours else 0
 
 
 def _check_known(url: str, version: int) -> None:

@@ -33,6 +33,7 @@ _SETTINGS = {
 _OPTIONS = (
     "-c statement_timeout=30s",
     "-c lock_timeout=10s",
+    "-c search_path=keyhole,pg_temp",
     "-c default_transaction_isolation=read\\ committed",
     # The server notices within half a minute that the machine of a service is gone.
     "-c tcp_keepalives_idle=10",

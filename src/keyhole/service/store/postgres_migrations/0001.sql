@@ -81,7 +81,7 @@ CREATE FUNCTION keyhole.check_writer() RETURNS trigger LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM keyhole.writer
-    WHERE epoch = nullif(current_setting('keyhole.epoch', true), '')::bigint FOR SHARE;
+    WHERE epoch = nullif(current_setting('keyhole_writer.epoch', true), '')::bigint FOR SHARE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'another process writes to this log' USING ERRCODE = 'object_in_use';
     END IF;
