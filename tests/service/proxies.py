@@ -23,8 +23,9 @@ class Proxy:
         else:
             self._target = (host, int(port))
         self.url = f"postgresql://{parts.netloc}{parts.path}?host={folder}"
-        self.cuts: list[bytes] = []
-        """What ends a connection when it is seen, before it is forwarded; each does so once."""
+        self.cuts: list[tuple[bytes, bool]] = []
+        """What ends a connection when it is seen, before it is forwarded, and whether in an answer;
+        each does so once."""
         self.n_cut = 0
         self._is_down = False
         self._open: set[socket.socket] = set()
@@ -36,11 +37,11 @@ class Proxy:
 
     def lose_the_answer(self) -> None:
         """Cut the connection after the next commit of events, before the service hears of it."""
-        self.cuts.append(_ANSWER)
+        self.cuts.append((_ANSWER, True))
 
     def lose_the_events(self) -> None:
         """Cut the connection before the end of the next events has reached the server."""
-        self.cuts.append(_END)
+        self.cuts.append((_END, False))
 
     def go_down(self) -> None:
         """Cut all connections and take no new ones."""
@@ -80,13 +81,13 @@ class Proxy:
             server.connect(self._target)  # type: ignore[arg-type]
             with self._lock:
                 self._open |= {client, server}
-            self._start(self._forward, client, server)
-            self._start(self._forward, server, client)
+            self._start(self._forward, client, server, False)
+            self._start(self._forward, server, client, True)
 
-    def _forward(self, source: socket.socket, target: socket.socket) -> None:
+    def _forward(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:
         with suppress(OSError):
             while content := source.recv(2**16):
-                found = [what for what in self.cuts if what in content]
+                found = [cut for cut in self.cuts if cut[1] == is_answer and cut[0] in content]
                 if found:
                     self.cuts.remove(found[0])
                     self.n_cut += 1
