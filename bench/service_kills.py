@@ -1,6 +1,7 @@
 """Kill the service at random moments: what was acknowledged is there, and replay gives its bytes.
 
     python -m bench.service_kills --times 1000
+    python -m bench.service_kills --times 1000 --store postgresql
 
 A child is forked, recovers the log of the one before, checks it against a replay from an empty
 state and against everything that was ever acknowledged, and serves eight callers until it is
@@ -33,6 +34,7 @@ from keyhole.service.group_commit import Desk
 from keyhole.service.replay import check_ranker
 from keyhole.service.store import open_store
 from keyhole.service.store.base import Store
+from tests.service.addresses import DURABLE, address_of
 
 ITEMS = ["ant", "bee", "cat", "dog", "eel"]
 KILLS_PER_LOG = 10
@@ -47,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--times", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--http", type=int, help="kills of keyhole serve; a twentieth of all")
+    parser.add_argument("--store", choices=DURABLE, default="sqlite", help="where the log is")
     asked = parser.parse_args(arguments)
     n_http = asked.times // 20 if asked.http is None else min(asked.http, asked.times)
     warm_up()
@@ -55,20 +58,20 @@ def main(arguments: list[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp())
     try:
         while n_killed < asked.times - n_http:
-            path = folder / f"{n_killed}.db"
+            address = new_log(asked.store, folder / str(n_killed))
             acknowledged: list[str] = []
             n_loose = 0
             for _ in range(min(KILLS_PER_LOG, asked.times - n_http - n_killed)):
-                problem = one_life(path, acknowledged, rng.uniform(0.0, LONGEST_LIFE))
+                problem = one_life(address, acknowledged, rng.uniform(0.0, LONGEST_LIFE))
                 if problem:
                     print(f"After {n_killed} kills, seed {asked.seed}: {problem}")
                     return 1
                 n_killed += 1
-                now_loose = loose_ends(path, acknowledged)
+                now_loose = loose_ends(address, acknowledged)
                 n_mid_commit += now_loose > n_loose
                 n_loose = now_loose
             n_acknowledged += len(acknowledged)
-        n_told = http_kills(folder, n_http, rng)
+        n_told = http_kills(asked.store, folder, n_http, rng)
         if isinstance(n_told, str):
             print(f"keyhole serve, seed {asked.seed}: {n_told}")
             return 1
@@ -88,14 +91,20 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def http_kills(folder: Path, n_kills: int, rng: random.Random) -> int | str:
+def new_log(scheme: str, folder: Path) -> str:
+    """Return the address of an empty log in a kind of store."""
+    folder.mkdir(exist_ok=True)
+    return address_of(scheme, folder)
+
+
+def http_kills(scheme: str, folder: Path, n_kills: int, rng: random.Random) -> int | str:
     """Return how many events were told over HTTP before kills, or what was wrong."""
     n_told, acknowledged = 0, list[str]()
     for number in range(n_kills):
         if number % KILLS_PER_LOG == 0:
             n_told, acknowledged = n_told + len(acknowledged), []
-        path = folder / f"http-{number // KILLS_PER_LOG}.db"
-        problem = one_http_life(path, acknowledged, rng.uniform(0.02, LONGEST_HTTP_LIFE), ITEMS)
+        address = new_log(scheme, folder / f"http-{number // KILLS_PER_LOG}")
+        problem = one_http_life(address, acknowledged, rng.uniform(0.02, LONGEST_HTTP_LIFE), ITEMS)
         if problem:
             return f"after {number} kills: {problem}"
     return n_told + len(acknowledged)
@@ -116,20 +125,20 @@ def warm_up() -> None:
     asyncio.run(rank_once())
 
 
-def loose_ends(path: Path, acknowledged: list[str]) -> int:
+def loose_ends(address: str, acknowledged: list[str]) -> int:
     """Return how many events are in the log of which nobody was told."""
-    with open_store(path) as store:
+    with open_store(address) as store:
         last = store.last("animals")
         return 0 if last is None else last.seq - 1 - len(acknowledged)
 
 
-def one_life(path: Path, acknowledged: list[str], seconds: float) -> str:
+def one_life(address: str, acknowledged: list[str], seconds: float) -> str:
     """Let a child serve for some time and kill it; return what was wrong, or nothing."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(read)
-        live_and_be_killed(path, acknowledged, write)
+        live_and_be_killed(address, acknowledged, write)
     os.close(write)
     with os.fdopen(read, "r") as told:
         first = told.readline()
@@ -145,10 +154,10 @@ def one_life(path: Path, acknowledged: list[str], seconds: float) -> str:
     return "" if first.startswith("ready") else first or "the child died before it was ready"
 
 
-def live_and_be_killed(path: Path, acknowledged: list[str], write: int) -> None:
+def live_and_be_killed(address: str, acknowledged: list[str], write: int) -> None:
     """Recover, check, and serve until killed."""
     try:
-        with open_store(path) as store:
+        with open_store(address) as store:
             asyncio.run(serve(store, acknowledged, write))
     except BaseException as error:  # whatever it is, the parent must hear of it
         os.write(write, f"problem: {type(error).__name__}: {error}\n".encode())
