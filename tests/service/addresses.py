@@ -71,7 +71,7 @@ def forge(address: str, statement: str, *values: object) -> list[tuple[Any, ...]
         with closing(apsw.Connection(address.removeprefix("sqlite:"))) as file:
             for trigger in ("events_never_change", "events_never_go"):
                 file.execute(f"DROP TRIGGER IF EXISTS {trigger}")
-            return file.execute(statement, values).fetchall()  # type: ignore[arg-type]
+            return file.execute(statement, values).fetchall()
     with psycopg.connect(as_owner(address), autocommit=True) as db:
         db.execute("SET session_replication_role = replica")  # without triggers
         db.execute("SET search_path = keyhole")

@@ -93,8 +93,8 @@ def small(words):
 
 
 def address_of_page(word):
-    """Return the address of a database in place of that of a page, each the same all the time."""
-    return as_owner(address_of("postgresql", Path(word))) if "://" in word else word
+    """Return the address of a database of this folder in place of that of a page."""
+    return as_owner(address_of("postgresql", Path.cwd() / word)) if "://" in word else word
 
 
 def lists_of(seed, n_lists=12):

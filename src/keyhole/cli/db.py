@@ -1,13 +1,14 @@
-"""The commands that check, back up, restore and export the log of a service."""
+"""The commands that check, back up, restore, copy and export the log of a service."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from keyhole.base.display import counted
-from keyhole.base.errors import check_choice
+from keyhole.base.errors import InvalidInput, check_choice
 from keyhole.base.files import check_file, shortened, writing_atomically
 from keyhole.cli.description_options import command
 from keyhole.cli.exit_codes import ExitCode, VerdictIsNo
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 db_commands = typer.Typer(
     name="db",
-    help="Check, back up, restore and export the log of the service.",
+    help="Check, back up, restore, copy and export the log of the service.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -71,39 +72,92 @@ def migrate_command(
     say(f"{shortened(shown_address(log))} has the newest schema.")
 
 
+@db_commands.command(name="copy")
+@command(of_service=True)
+def copy_command(
+    log: Log,
+    to: Annotated[str, typer.Argument(metavar="TO", help="The new log: a file or a URL.")],
+) -> None:
+    """Copy a log to another kind of store, with its keys and every hash as it was.
+
+    TO is empty, or an earlier copy, of which only what is new is copied: so copy once while the
+    service runs, stop it, copy again and start it on TO. In PostgreSQL its owner does that.
+
+        keyhole db copy service.db postgresql://owner@db.example/keyhole
+        keyhole db copy postgresql://owner@db.example/keyhole copy.db
+    """
+    from keyhole.service.store import migrate, open_store
+    from keyhole.service.store.addresses import shown_address
+    from keyhole.service.store.transfer import n_missing, transfer
+
+    with _opened(log) as source:
+        migrate(to)
+        with (
+            open_store(to) as target,
+            progress_bar("Copied", n_missing(source, target), False, "events") as advance,
+        ):
+            transfer(source, target, advance)
+    said = [shortened(shown_address(each)) for each in (log, to)]
+    say(f"{said[0]} has been copied to {said[1]}.")
+
+
 @db_commands.command(name="backup")
 @command(of_service=True)
 def backup_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The log file.")],
+    log: Log,
     to: Annotated[Path, typer.Argument(metavar="TO", help="The new file.")],
 ) -> None:
-    """Back up a log, also while the service runs, and check the copy.
+    """Back up a log to a file, also while the service runs, and check the copy.
 
     The copy is a consistent state of the log and includes the access keys: protect it like the
     log.
 
         keyhole db backup service.db monday.db
     """
-    from keyhole.service.store.backup import copy_log
+    from keyhole.service.store import file_of
+    from keyhole.service.store.addresses import shown_address
+    from keyhole.service.store.backup import copy_log, copy_store
+    from keyhole.service.store.integrity import n_events
 
-    copy_log(file, to, lambda copy: _must_be_whole(copy, file, replay=False))
-    say(f"{shortened(file)} has been backed up to {shortened(to)}.")
+    named, file = shortened(shown_address(log)), file_of(log)
+    if file is not None:
+        copy_log(file, to, lambda copy: _must_be_whole(copy, named, replay=False))
+    else:
+        with _opened(log) as source:
+            total = sum(n_events(source).values())
+            with progress_bar("Copied", total, False, "events") as advance:
+                check = partial(_must_be_whole, named=named, replay=False)
+                copy_store(source, to, check, advance)
+    say(f"{named} has been backed up to {shortened(to)}.")
 
 
 @db_commands.command(name="restore")
 @command(of_service=True)
 def restore_command(
     backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="A file written by db backup.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new log file.")],
+    log: Annotated[str, typer.Argument(metavar="LOG", help="The new log: a file or a URL.")],
 ) -> None:
     """Restore a log from a backup, after checking it; never overwrites a log.
 
     keyhole db restore monday.db service.db
     """
+    from keyhole.service.store import file_of, migrate, open_store
+    from keyhole.service.store.addresses import shown_address
     from keyhole.service.store.backup import copy_log
+    from keyhole.service.store.transfer import n_missing, transfer
 
-    copy_log(backup, file, lambda copy: _must_be_whole(copy, backup, replay=True))
-    say(f"{shortened(file)} has been restored from {shortened(backup)}.")
+    said, file = shortened(shown_address(log)), file_of(log)
+    if file is not None:
+        copy_log(backup, file, lambda copy: _must_be_whole(copy, shortened(backup), replay=True))
+    else:
+        migrate(log)
+        with _opened(str(backup)) as source, open_store(log) as target:
+            if target.rankers() or target.keys():
+                raise InvalidInput(f"{said} must be empty: nothing is overwritten.")
+            _must_be_whole(backup, shortened(backup), replay=True)
+            with progress_bar("Copied", n_missing(source, target), False, "events") as advance:
+                transfer(source, target, advance)
+    say(f"{said} has been restored from {shortened(backup)}.")
 
 
 @db_commands.command(name="export")
@@ -174,10 +228,10 @@ def _counted(advance: Callable[[int], None]) -> Callable[[str, int], None]:
     return on_progress
 
 
-def _must_be_whole(copy: Path, named: Path, *, replay: bool) -> None:
+def _must_be_whole(copy: Path, named: str, *, replay: bool) -> None:
     problems = _checked(str(copy), quiet=False, replay=replay)["problems"]
     if problems:
-        raise VerdictIsNo(f"{shortened(named)} is damaged: {problems[0]}")
+        raise VerdictIsNo(f"{named} is damaged: {problems[0]}")
 
 
 def _show(result: dict[str, Any]) -> None:

@@ -73,6 +73,12 @@ def migrate(address: str, role: str | None = None) -> None:
     row.kind.migrate(rest, role)
 
 
+def file_of(address: str) -> Path | None:
+    """Return the file of a log in one; None: it is elsewhere."""
+    row, rest = _row_of(address)
+    return Path(rest) if row.scheme == "sqlite" else None
+
+
 def _row_of(address: Path | str) -> tuple[StoreRow, str]:
     """Return the kind of store at an address, and the address without its scheme."""
     scheme, colon, rest = str(address).partition(":")

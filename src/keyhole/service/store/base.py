@@ -106,6 +106,10 @@ class Store(ABC):
         """Return the 32 random bytes of this log that make event ids unguessable."""
 
     @abstractmethod
+    def take_secret(self, secret: bytes) -> None:
+        """Replace the secret of an empty log, which becomes a copy of another."""
+
+    @abstractmethod
     def keys(self) -> list[Key]:
         """Return all access keys, including those added by other processes."""
 

@@ -236,6 +236,11 @@ class PostgresStore(Store):
         query = "DELETE FROM snapshots WHERE ranker = %s AND seq = %s"
         self._transact(lambda db: db.execute(query, (ranker, seq)))
 
+    def take_secret(self, secret: bytes) -> None:
+        query = "UPDATE once SET value = %b WHERE name = 'secret'"
+        self._transact(lambda db: db.execute(query, (secret,)))
+        self._secret = secret
+
     def probe(self) -> None:
         def fill(db: Database) -> None:
             # A file must grow for it, as for events; nothing of it remains.

@@ -59,8 +59,8 @@ def sentences(name: str) -> Iterator[None]:
         ) from None
     except postgres.InsufficientPrivilege as error:
         raise StoreError(
-            f"{name} cannot be used by this role: {said_by(error)}; its owner gives the role its "
-            "rights with keyhole db migrate --grant."
+            f"{name} cannot be used by this role: {said_by(error)}; its owner may, and gives the "
+            "role of a service its rights with keyhole db migrate --grant."
         ) from None
     except (postgres.ObjectInUse, postgres.LockNotAvailable) as error:
         raise StoreInUse(f"{name} is in use: {said_by(error)}.") from None

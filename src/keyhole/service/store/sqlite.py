@@ -182,6 +182,10 @@ class SqliteStore(Store):
         with self._writing() as db:
             db.execute("DELETE FROM snapshots WHERE ranker = ? AND seq = ?", (ranker, seq))
 
+    def take_secret(self, secret: bytes) -> None:
+        with self._writing() as db:
+            db.execute("UPDATE once SET value = ? WHERE name = 'secret'", (secret,))
+
     def probe(self) -> None:
         with self._writing() as db:
             db.execute(f"PRAGMA user_version = {db.pragma('user_version')}")
