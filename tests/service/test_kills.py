@@ -28,6 +28,8 @@ def test_no_kill_loses_an_event(store, times):
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert f"{times} kills" in ran.stdout
     assert "0 lost" in ran.stdout
+    was_killed = "times the processes of PostgreSQL were killed" in ran.stdout
+    assert was_killed == (store == "postgresql")
     assert "2 of them of keyhole serve with " in ran.stdout
 
 
