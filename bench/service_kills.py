@@ -18,6 +18,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -155,20 +156,23 @@ def one_life(
         os.close(read)
         live_and_be_killed(address, acknowledged, write)
     os.close(write)
-    problem = ""
+    problem, said = "", list[str]()
     with os.fdopen(read, "r") as told:
         first = told.readline()
+        hearing = threading.Thread(target=said.extend, args=(told,))  # a full pipe would stop it
+        hearing.start()
         if first.startswith("ready"):
             time.sleep(seconds)
             if at_database:
                 problem = outlive_the_database(address)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        for line in told:
-            if line.endswith("\n"):  # half a line was not said
-                if line.startswith("problem"):
-                    return line
-                acknowledged.append(line.strip())
+        hearing.join()
+    for line in said:
+        if line.endswith("\n"):  # half a line was not said
+            if line.startswith("problem"):
+                return line
+            acknowledged.append(line.strip())
     return problem if first.startswith("ready") else first or "the child died before it was ready"
 
 

@@ -26,6 +26,7 @@ from keyhole.service.errors import (
     StoreNewer,
 )
 from keyhole.service.events import Event, Snapshot
+from keyhole.service.keys import new_key
 from keyhole.service.replay import check_ranker
 from keyhole.service.settings import Settings
 from keyhole.service.startup import check_lock
@@ -485,6 +486,26 @@ def test_callers_are_told_of_a_server_that_is_down_and_served_when_it_is_back(pr
         checked = check_ranker(service.desk.store, "animals")
         assert (checked.problems, checked.n_events) == ((), 4)
         assert checked.sha256 == service.desk.engine.ranker("animals").sha256()
+
+
+def test_what_needs_no_log_is_served_while_the_server_is_down(proxy, monkeypatch):
+    monkeypatch.setattr(watch, "_EVERY", 0.02)
+    text, key = new_key(["admin"], ["*"])
+    with Served(proxy.url) as service:
+        service.desk.store.add_key(key)
+        service.headers["authorization"] = f"Bearer {text}"
+        service.put()
+        proxy.go_down()
+        service.until(lambda: service.readiness().status_code == 503)
+        service.app.service.keyring.forget()
+        assert service.ask("GET", "/v1/rankers/animals/state").json()["seq"] == 1
+        told = problem(rank_or_fail(service), 503, "store-gone")["detail"]
+        assert "cannot be reached" in told
+        assert SERVING + ":" not in told
+        service.headers["authorization"] = "Bearer kh_00000000_x"
+        state = service.ask("GET", "/v1/rankers/animals/state", faults=True)
+        assert state.status_code == 401
+        proxy.come_back()
 
 
 def test_a_lost_connection_is_no_failure_to_callers(proxy):

@@ -94,6 +94,7 @@ class PostgresStore(Store):
         self._write = threading.Lock()
         self._readers: deque[Database] = deque()
         self._tips: dict[str, Tip] = {}
+        self._known_keys: list[Key] | None = None
         self._closed = False
         self._inspecting: Database | None = None
         """The connection of an inspection, which is cancelled on close."""
@@ -390,11 +391,14 @@ class PostgresStore(Store):
     # ----------------------------------------------------------------------- access keys
 
     def keys(self) -> list[Key]:
+        if self._known_keys is not None and self.gone() is not None:
+            return self._known_keys  # what needs no log is served while the server is down
         query = f"SELECT {_KEY_COLUMNS} FROM keys ORDER BY prefix"  # noqa: S608
-        return [
+        self._known_keys = [
             Key(prefix, sha256, tuple(scopes), tuple(rankers), *rest)
             for prefix, sha256, scopes, rankers, *rest in self._read(lambda db: rows(db, query))
         ]
+        return self._known_keys
 
     def add_key(self, key: Key) -> None:
         query = (
