@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from keyhole.service.api.operations import Operation
 from keyhole.service.http.auth import WHO, access_of, check_access
-from keyhole.service.http.problems import NotReady, Unauthorized, WrongMethod
+from keyhole.service.http.problems import NotReady, RateLimited, Unauthorized, WrongMethod
 
 if TYPE_CHECKING:
     from keyhole.service.http.context import Service
@@ -41,6 +41,14 @@ class Endpoint:
             access = access_of(service, scope, by_session=scope["method"] in ("GET", "HEAD"))
             if access is None:
                 raise Unauthorized(WHO)
+            if service.rate_limits is not None and access.prefix is not None:
+                state["rate_limit"], wait = service.rate_limits.take(access.prefix)
+                if wait:
+                    raise RateLimited(
+                        "This key must make fewer requests: its limit is in RateLimit-Policy; "
+                        f"retry in {wait} s.",
+                        {"retry-after": str(wait)},
+                    )
             ranker = scope["path_params"].get("ranker")
             check_access(access, operation.needs, ranker, operation.needs_all)
             state["access"] = access

@@ -47,4 +47,4 @@ class Sender:
         headers = [*message.get("headers", ()), *(_PAGES if is_page else _NOSNIFF)]
         if is_page or status >= 400 or b"x-request-id" in state["fields"]:
             headers.append((b"x-request-id", request_id(self._scope).encode()))
-        message["headers"] = headers
+        message["headers"] = [*headers, *state.get("rate_limit", ())]
