@@ -8,7 +8,6 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from pathlib import Path
 
 from bench.load import free_port
 from keyhole.base.errors import KeyholeError
@@ -24,13 +23,13 @@ _FIRST_WITHIN = 5.0
 _RANKER = "animals"
 
 
-def one_http_life(path: Path, acknowledged: list[str], seconds: float, items: list[str]) -> str:
+def one_http_life(address: str, acknowledged: list[str], seconds: float, items: list[str]) -> str:
     """Let a process serve for some time, kill it, and return what its log lacks, or nothing.
 
     What callers have read whole is acknowledged; it must be in the log once.
     """
     port = free_port()
-    serve = [sys.executable, "-m", "keyhole", "serve", "--db", str(path), "--port", str(port)]
+    serve = [sys.executable, "-m", "keyhole", "serve", "--db", address, "--port", str(port)]
     process = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         if not _is_ready(process, port):
@@ -51,7 +50,7 @@ def one_http_life(path: Path, acknowledged: list[str], seconds: float, items: li
     for caller in callers:
         caller.join()
     acknowledged += [line for each in told for line in each]
-    return _missing(path, acknowledged)
+    return _missing(address, acknowledged)
 
 
 def _is_ready(process: "subprocess.Popen[bytes]", port: int) -> bool:
@@ -86,8 +85,8 @@ def _call(port: int, told: list[str]) -> None:
             return
 
 
-def _missing(path: Path, acknowledged: list[str]) -> str:
-    with open_store(path) as store:
+def _missing(address: str, acknowledged: list[str]) -> str:
+    with open_store(address) as store:
         checked = check_ranker(store, _RANKER)
         if checked.problems:
             return checked.problems[0]

@@ -11,7 +11,7 @@ import pytest
 from keyhole.base.errors import InvalidInput, KeyholeError
 from keyhole.cli.atlas import _numbers
 from keyhole.cli.compare import _names, _where
-from keyhole.cli.data_options import Ratings, Reading
+from keyhole.cli.data_options import RatingsOptions, Reading
 from keyhole.cli.learn_report import _after
 from keyhole.cli.simulate import _items_of
 from keyhole.cli.terminal import shown_number
@@ -44,11 +44,11 @@ def test_reading_options_are_those_that_differ_from_the_usual():
 
 
 def test_options_of_ratings_are_those_that_were_given():
-    assert Ratings().given == {}
+    assert RatingsOptions().given == {}
     given: dict[str, Any] = {"threshold": 0.0, "grades": 3, "missing": "drop", "ids": ""}
-    assert Ratings(**given).given == given
+    assert RatingsOptions(**given).given == given
     for name, value in given.items():
-        assert Ratings(**{name: value}).given == {name: value}
+        assert RatingsOptions(**{name: value}).given == {name: value}
 
 
 @pytest.mark.parametrize("change", [None, 0, 3, 4, 5, 8, 9, 10, 30])

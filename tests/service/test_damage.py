@@ -40,6 +40,7 @@ from keyhole.service.store.file_lock import acknowledged
 from keyhole.service.store.integrity import check_log
 from keyhole.service.store.sqlite import SqliteStore
 from keyhole.service.store.wal import Journal
+from tests.service.addresses import DURABLE, address_of, forge
 from tests.service.asking import Asked, problem
 from tests.service.desks import answer, configure, engine_of, rank, state_of
 
@@ -81,9 +82,18 @@ class Served(Asked):
 
 @pytest.fixture
 def path(tmp_path):
-    """A log of two rankers that have learnt, with lists that wait."""
-    found = tmp_path / "log.db"
-    with open_store(found) as store:
+    """A file with a log of two rankers that have learnt, with lists that wait."""
+    return fill(tmp_path / "log.db")
+
+
+@pytest.fixture(params=DURABLE)
+def log(request, tmp_path):
+    """The address of such a log, in every kind of store."""
+    return fill(address_of(request.param, tmp_path))
+
+
+def fill(address):
+    with open_store(address) as store:
         engine = Engine(store)
         for name in RANKERS:
             configure(engine, name)
@@ -91,29 +101,21 @@ def path(tmp_path):
                 shown = rank(engine, name, idem=f"{name} {round}")
                 if round % 4:
                     answer(engine, shown.event_id, [1.0], name=name)
-    return found
+    return address
 
 
-def change(path, statement, *values):
-    """Do to a database what no store would do."""
-    db = apsw.Connection(str(path))
-    for trigger in ("events_never_change", "events_never_go"):
-        db.execute(f"DROP TRIGGER IF EXISTS {trigger}")
-    db.execute(statement, values)
-    db.close()
-
-
-def flip_a_bit(path, ranker, seq, column="body"):
+def flip_a_bit(log, ranker, seq, column="body"):
     """Flip the lowest bit of the last byte of what an event says."""
-    db = apsw.Connection(str(path))
-    content: Any = db.execute(
-        f"SELECT {column} FROM events WHERE ranker = ? AND seq = ?",  # noqa: S608
-        (ranker, seq),
-    ).get
-    db.close()
+    which = "WHERE ranker = ? AND seq = ?"
+    ((content,),) = forge(log, f"SELECT {column} FROM events {which}", ranker, seq)  # noqa: S608
     changed = bytes([*content[:-1], content[-1] ^ 1])
-    statement = f"UPDATE events SET {column} = ? WHERE ranker = ? AND seq = ?"  # noqa: S608
-    change(path, statement, changed, ranker, seq)
+    forge(log, f"UPDATE events SET {column} = ? {which}", changed, ranker, seq)  # noqa: S608
+
+
+def kind_of(log):
+    """Return the class of the store at an address."""
+    with open_store(log, read_only=True) as store:
+        return type(store)
 
 
 def last_of(store):
@@ -130,9 +132,9 @@ def keep_snapshots(path):
 # ----------------------------------------------------------------------------- events
 
 
-def test_a_ranker_with_a_flipped_bit_is_refused_by_event_and_others_are_served(path):
-    flip_a_bit(path, "animals", 5)
-    with Served(path) as service:
+def test_a_ranker_with_a_flipped_bit_is_refused_by_event_and_others_are_served(log):
+    flip_a_bit(log, "animals", 5)
+    with Served(log) as service:
         (event_id,) = [e.key for e in service.store.events("animals", limit=2) if e.kind == "rank"]
         for method, what, body in (
             ("GET", "", None), ("GET", "/state", None), ("GET", "/events", None),
@@ -156,13 +158,13 @@ def test_a_ranker_with_a_flipped_bit_is_refused_by_event_and_others_are_served(p
         assert "event 5 does not" in page
         shown = service.ask("GET", "/rankers/animals", faults=True)
         assert (shown.status_code, "event 5 does not" in shown.text) == (503, True)
-    with open_store(path, read_only=True) as store:
+    with open_store(log, read_only=True) as store:
         assert last_of(store).seq == 36  # nothing was appended
 
 
-def test_no_ranker_takes_the_name_of_a_damaged_one(path):
-    flip_a_bit(path, "animals", 5)
-    with Served(path) as service:
+def test_no_ranker_takes_the_name_of_a_damaged_one(log):
+    flip_a_bit(log, "animals", 5)
+    with Served(log) as service:
         store = service.store
         told = service.ask("POST", "/v1/rankers/others/rename", faults=True, json={"to": "animals"})
         assert "event 5 does not" in problem(told, 503, "ranker-damaged")["detail"]
@@ -171,19 +173,19 @@ def test_no_ranker_takes_the_name_of_a_damaged_one(path):
 
 
 @pytest.mark.parametrize("column", ["body", "link"])
-def test_an_event_before_the_snapshot_is_checked_while_others_are_served(path, column, monkeypatch):
-    keep_snapshots(path)
-    flip_a_bit(path, "animals", 5, column)
+def test_an_event_before_the_snapshot_is_checked_while_others_are_served(log, column, monkeypatch):
+    keep_snapshots(log)
+    flip_a_bit(log, "animals", 5, column)
     may_check = threading.Event()
-    damage = SqliteStore.damage
+    damage = kind_of(log).damage
 
     def wait_and_look(self):
         may_check.wait(10.0)
         return damage(self)
 
-    monkeypatch.setattr(SqliteStore, "damage", wait_and_look)
+    monkeypatch.setattr(kind_of(log), "damage", wait_and_look)
     monkeypatch.setattr(desk_module, "_CHECKED_FIRST", 0.0)
-    with capture_logs() as logs, Served(path) as service:
+    with capture_logs() as logs, Served(log) as service:
         assert service.readiness().json() == {"status": "ready", "log": "checking"}
         assert service.ask("GET", "/v1/rankers/animals").json()["log"] == "checking"
         assert service.rank().status_code == 201
@@ -201,20 +203,20 @@ def test_an_event_before_the_snapshot_is_checked_while_others_are_served(path, c
 
 @pytest.mark.parametrize("error", [StoreFailed("It cannot be read."), RuntimeError("a fault")])
 @pytest.mark.parametrize("method", ["damage", "events"])
-def test_what_could_not_be_checked_is_tried_again(path, monkeypatch, method, error):
+def test_what_could_not_be_checked_is_tried_again(log, monkeypatch, method, error):
     """Until then the log is not said to be checked, and what is wrong with it is found later."""
-    keep_snapshots(path)
-    flip_a_bit(path, "animals", 5)
-    may_read, reading = threading.Event(), getattr(SqliteStore, method)
+    keep_snapshots(log)
+    flip_a_bit(log, "animals", 5)
+    may_read, reading = threading.Event(), getattr(kind_of(log), method)
 
     def fails(self, *args, **given):
         if threading.current_thread().name == "keyhole-check" and not may_read.is_set():
             raise error
         return reading(self, *args, **given)
 
-    monkeypatch.setattr(SqliteStore, method, fails)
+    monkeypatch.setattr(kind_of(log), method, fails)
     monkeypatch.setattr(log_check, "_AGAIN", 0.01)
-    with capture_logs() as logs, Served(path) as service:
+    with capture_logs() as logs, Served(log) as service:
         assert service.readiness().json() == {"status": "ready", "log": "checking"}
         service.pause(0.05)
         assert service.readiness().json() == {"status": "ready", "log": "checking"}
@@ -228,9 +230,9 @@ def test_what_could_not_be_checked_is_tried_again(path, monkeypatch, method, err
     assert any(line["event"].startswith("The log check has finished") for line in logs)
 
 
-def test_requests_on_their_way_when_damage_is_found_are_answered(path):
-    keep_snapshots(path)
-    with Served(path) as service:
+def test_requests_on_their_way_when_damage_is_found_are_answered(log):
+    keep_snapshots(log)
+    with Served(log) as service:
         engine = service.desk.engine
         service.desk.on_commit = lambda *_: engine.refuse("animals", "Event 5 is another one.")
         assert service.rank().status_code == 201  # it is kept, and was decided before
@@ -241,14 +243,14 @@ def test_requests_on_their_way_when_damage_is_found_are_answered(path):
         assert service.rank("others").status_code == 201
 
 
-def test_an_event_that_is_read_again_is_checked_again(path):
+def test_an_event_that_is_read_again_is_checked_again(log):
     """A list that waits is read from the log, where that may have changed since the start."""
-    keep_snapshots(path)
-    with Served(path) as service:
+    keep_snapshots(log)
+    with Served(log) as service:
         live = service.desk.engine.ranker("animals")
         seq, waited = next(iter(live.waiting.items()))
         assert waited.body is None
-        flip_a_bit(path, "animals", seq)
+        flip_a_bit(log, "animals", seq)
         told = service.ask(
             "PUT", f"/v1/rankers/animals/events/{waited.event_id}/feedback",
             faults=True, json={"relevance": [1]},
@@ -302,9 +304,9 @@ def _wrong_snapshots(good):
 
 
 @pytest.mark.parametrize("what", ["waiting id", "link", "tally", "round"])
-def test_a_snapshot_that_is_wrong_anywhere_is_dropped_and_the_log_replayed(path, what):
-    keep_snapshots(path)
-    with open_store(path) as store:
+def test_a_snapshot_that_is_wrong_anywhere_is_dropped_and_the_log_replayed(log, what):
+    keep_snapshots(log)
+    with open_store(log) as store:
         whole = Engine(store).ranker("animals")
         (good,) = store.snapshots("animals")
         wrong = dict(_wrong_snapshots(good))[what]
@@ -323,10 +325,10 @@ def test_a_snapshot_that_is_wrong_anywhere_is_dropped_and_the_log_replayed(path,
         assert check_ranker(store, "animals").problems == ()
 
 
-def test_a_snapshot_of_another_log_is_dropped(path):
+def test_a_snapshot_of_another_log_is_dropped(log):
     """One that is whole, but follows from other events."""
-    keep_snapshots(path)
-    with open_store(path) as store:
+    keep_snapshots(log)
+    with open_store(log) as store:
         live = Engine(store).ranker("animals")
         live.link = bytes(16)
         store.put_snapshot(live.snapshot())
@@ -336,10 +338,10 @@ def test_a_snapshot_of_another_log_is_dropped(path):
         rank(engine)  # which the store takes
 
 
-def test_a_ranker_whose_last_events_are_gone_is_refused(path):
-    keep_snapshots(path)
-    change(path, "DELETE FROM events WHERE ranker = 'animals' AND seq > 30")
-    with open_store(path) as store:
+def test_a_ranker_whose_last_events_are_gone_is_refused(log):
+    keep_snapshots(log)
+    forge(log, "DELETE FROM events WHERE ranker = 'animals' AND seq > 30")
+    with open_store(log) as store:
         engine = Engine(store)
         with pytest.raises(RankerDamaged, match="Event 36 of ranker 'animals' is missing"):
             engine.ranker("animals")
@@ -349,19 +351,19 @@ def test_a_ranker_whose_last_events_are_gone_is_refused(path):
         assert len(store.snapshots("animals")) == 1  # which is evidence
 
 
-def test_a_snapshot_of_the_first_versions_is_passed_over_and_replaced(path, monkeypatch):
+def test_a_snapshot_of_the_first_versions_is_passed_over_and_replaced(log, monkeypatch):
     """It has no checksum: nobody knows whether it is what was written."""
     monkeypatch.setattr(shutdown, "_WORTH_A_SHARE", 10_000)  # one is taken of so few events
     monkeypatch.setattr(shutdown, "_LEFT_A_SHARE", 10_000)
-    keep_snapshots(path)
-    with open_store(path) as store:
+    keep_snapshots(log)
+    with open_store(log) as store:
         (good,) = store.snapshots("animals")
         live = LiveRanker.from_snapshot(good, store)
         store.put_snapshot(Snapshot("animals", good.seq, good.sha256, live.kept_bytes()))
         assert check_ranker(store, "animals").problems == ()
-    with Served(path) as service:
+    with Served(log) as service:
         assert service.desk.engine.ranker("animals").snapshot_seq == 0
-    with open_store(path) as store:
+    with open_store(log) as store:
         assert store.snapshots("animals") == [good]
 
 
@@ -548,7 +550,9 @@ def test_a_log_that_ends_before_the_last_acknowledged_event_is_noticed(path):
     backup.copy_log(left, earlier, lambda _: None)
     with open_store(left) as store:
         rank(Engine(store), event_id="the-last")
-        assert acknowledged(left).seq == 45
+    last = acknowledged(left)
+    assert last is not None
+    assert last.seq == 45
     told = lock.read_bytes()
     shutil.copy(earlier, left)  # by hand: the log of yesterday, and no word about the event since
     lost = pytest.raises(

@@ -12,7 +12,8 @@ from keyhole.base.errors import InvalidInput
 from keyhole.cli.app import app
 from keyhole.service.events import Key
 from keyhole.service.keys import KeyRing, new_key
-from keyhole.service.store import open_store
+from keyhole.service.store import STORES, open_store
+from tests.service.addresses import address_of
 from tests.service.asking import Asked
 from tests.service.make_first import FIXTURES
 
@@ -47,10 +48,9 @@ def test_a_name_is_a_short_line(name):
         new_key(["read"], ["*"], name=name)
 
 
-@pytest.mark.parametrize("address", ["memory:", "log.db"])
-def test_stores_keep_names_and_uses(tmp_path, address):
-    address = address if address == "memory:" else tmp_path / address
-    with open_store(address) as store:
+@pytest.mark.parametrize("scheme", list(STORES))
+def test_stores_keep_names_and_uses(tmp_path, scheme):
+    with open_store(address_of(scheme, tmp_path)) as store:
         key = Key("0123abcd", bytes(32), ("read",), ("*",), 5, None, "wall")
         store.add_key(key)
         assert store.keys() == [key]

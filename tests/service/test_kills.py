@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bench import http_kills, service_kills
 from keyhole.service.commands import Rank, RankRequest
 from keyhole.service.group_commit import Desk
@@ -13,17 +15,21 @@ from keyhole.service.store.memory import MemoryStore
 ROOT = Path(__file__).parents[2]
 
 
-def test_two_hundred_kills():
+@pytest.mark.parametrize(("store", "times"), [("sqlite", 200), ("postgresql", 40)])
+def test_no_kill_loses_an_event(store, times):
+    command = ["-m", "bench.service_kills", "--times", str(times), "--http", "2", "--store", store]
     ran = subprocess.run(
-        [sys.executable, "-m", "bench.service_kills", "--times", "200", "--http", "2"],
+        [sys.executable, *command],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "200 kills" in ran.stdout
+    assert f"{times} kills" in ran.stdout
     assert "0 lost" in ran.stdout
+    was_killed = "times the processes of PostgreSQL were killed" in ran.stdout
+    assert was_killed == (store == "postgresql")
     assert "2 of them of keyhole serve with " in ran.stdout
 
 
@@ -37,7 +43,7 @@ def test_what_is_lost_is_found_out():
 
 
 def test_what_the_log_of_a_process_lacks_is_found_out(tmp_path):
-    path = tmp_path / "log.db"
+    path = str(tmp_path / "log.db")
     with open_store(path) as store:
         desk = Desk(store)
         desk.engine.execute(service_kills._CREATE)

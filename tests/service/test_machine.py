@@ -16,6 +16,7 @@ from keyhole.service.engine import Engine
 from keyhole.service.errors import ConflictingRequest, KeyReused, NoSuchResource
 from keyhole.service.replay import check_ranker
 from keyhole.service.store import open_store
+from tests.service.addresses import address_of
 from tests.service.desks import answer, configure, rank
 from tests.service.model import Model
 
@@ -26,10 +27,12 @@ _LISTS = st.lists(st.sampled_from(_NAMES), min_size=3, max_size=5, unique=True)
 class Service(RuleBasedStateMachine):
     """The engine on a real file, beside the model."""
 
+    scheme = "sqlite"
+
     def __init__(self):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
-        self.address = f"sqlite:{self.folder / 'log.db'}"
+        self.address = address_of(self.scheme, self.folder)
         self.n_versions = 0
         self.at = 1_000
 
@@ -153,12 +156,24 @@ class Service(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
+class ServiceOnPostgres(Service):
+    """The engine on a database, beside the model."""
+
+    scheme = "postgresql"
+
+
+def some(n_examples):
+    return settings(
+        max_examples=n_examples,
+        stateful_step_count=40,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
 TestService = Service.TestCase
-TestService.settings = settings(
-    max_examples=25,
-    stateful_step_count=40,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
+TestService.settings = some(25)
+TestServiceOnPostgres = ServiceOnPostgres.TestCase
+TestServiceOnPostgres.settings = some(10)

@@ -26,8 +26,9 @@ from keyhole.service.events import Config
 from keyhole.service.ranker_changes import revised
 from keyhole.service.ranker_state import LiveRanker
 from keyhole.service.replay import check_ranker
-from keyhole.service.store import chain, open_store
+from keyhole.service.store import STORES, chain, open_store
 from keyhole.service.store.memory import MemoryStore
+from tests.service.addresses import address_of
 from tests.service.asking import Asked, problem
 from tests.service.desks import ANIMALS, answer, configure, engine_of, rank
 from tests.service.test_desk import Clock, run
@@ -263,9 +264,9 @@ def counted(monkeypatch, module, name):
     return calls
 
 
-@pytest.mark.parametrize("address", ["memory:", "sqlite:{}/log.db"])
-def test_an_event_is_hashed_once_on_its_way(monkeypatch, tmp_path, address):
-    with open_store(address.format(tmp_path)) as store:
+@pytest.mark.parametrize("scheme", list(STORES))
+def test_an_event_is_hashed_once_on_its_way(monkeypatch, tmp_path, scheme):
+    with open_store(address_of(scheme, tmp_path)) as store:
         engine = Engine(store)
         configure(engine)
         hashed = [counted(monkeypatch, module, "link_of") for module in (events, chain)]

@@ -63,6 +63,7 @@ COMMANDS: dict[str, Run | Elsewhere | Help] = {
     "bench.bit_flips": Run("--times 6 --rounds 30", r"6 flips: .*\d+ (found|harmless|healed)"),
     "bench.battery": Run("--quick --orders philox --jobs 1", "diehard", (0,)),
     "bench.cold": Help("compiles the package and another version from empty caches, for minutes"),
+    "bench.copying": Run("--events 60", "60 events in .* every hash is the same", VERDICT),
     "bench.costs": Run("--only fixed --rounds 50", r"^fixed +[\d,]+ ns"),
     "bench.coverage": Run("--logs 2", "neglected-baseline"),
     "bench.defaults": Run(

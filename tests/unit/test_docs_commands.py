@@ -29,6 +29,7 @@ from keyhole.service.commands import (
 )
 from keyhole.service.engine import Engine
 from keyhole.service.store import open_store
+from tests.service.addresses import SERVING, address_of, as_owner
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.interpreted
@@ -54,7 +55,7 @@ GIVEN = {
     "train-policy": ("--steps",),
 }
 """Commands that are long unless told otherwise."""
-LESS = {"2-5": "2-3", "20000": "40", "100000": "40"}
+LESS = {"2-5": "2-3", "20000": "40", "100000": "40", "keyhole": SERVING}
 
 
 def commands_of(page):
@@ -78,9 +79,9 @@ COMMANDS = [
 
 
 def small(words):
-    """Return a command that does the same with less."""
+    """Return a command that does the same with less, and in databases of the tests."""
     command, *rest = words
-    made = [LESS.get(word, word) for word in rest]
+    made = [address_of_page(LESS.get(word, word)) for word in rest]
     if rest and "*" in rest[0]:  # which a shell makes the names of files
         made[:1] = map(str, Path().glob(made[0]))
     for option, most in SMALL.items():
@@ -89,6 +90,11 @@ def small(words):
         elif option in GIVEN.get(command, ()):
             made += [option, str(most)]
     return [command, *made]
+
+
+def address_of_page(word):
+    """Return the address of a database of this folder in place of that of a page."""
+    return as_owner(address_of("postgresql", Path.cwd() / word)) if "://" in word else word
 
 
 def lists_of(seed, n_lists=12):

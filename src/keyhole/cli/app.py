@@ -88,7 +88,7 @@ COMMANDS = {
     "serve": CommandRow("serve:serve_command", "Run the service."),
     "keys": CommandRow("keys:keys_app", "Manage the access keys of the service."),
     "db": CommandRow(
-        "db:db_commands", "Check, back up, restore, export and copy the log of the service."
+        "db:db_commands", "Check, back up, restore, copy and export the log of the service."
     ),
 }
 

@@ -1,6 +1,7 @@
-"""The commands that check, back up, restore, export and copy the log of a service."""
+"""The commands that check, back up, restore, copy and export the log of a service."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import sleep
 from typing import IO, TYPE_CHECKING, Annotated, Any
@@ -8,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from keyhole.base.display import counted
-from keyhole.base.errors import check_choice, check_number
+from keyhole.base.errors import InvalidInput, check_choice, check_number
 from keyhole.base.files import check_file, shortened, writing_atomically
 from keyhole.cli.description_options import command
 from keyhole.cli.exit_codes import ExitCode, VerdictIsNo
@@ -19,20 +20,18 @@ if TYPE_CHECKING:
 
 db_commands = typer.Typer(
     name="db",
-    help="Check, back up, restore, export and copy the log of the service.",
+    help="Check, back up, restore, copy and export the log of the service.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
 )
 
-Log = Annotated[
-    Path, typer.Argument(metavar="FILE", help="The log file, as in keyhole serve --db.")
-]
+Log = Annotated[str, typer.Argument(metavar="LOG", help="The log, as in keyhole serve --db.")]
 
 
 @db_commands.command(name="check")
 @command(of_service=True)
-def check_log_command(file: Log, as_json: Json = False) -> None:
+def check_log_command(log: Log, as_json: Json = False) -> None:
     """Check the integrity of a log, and that its replay reproduces the snapshots.
 
     Reads every page of the file, checks the sequence numbers, hash links and index entries of all
@@ -41,7 +40,7 @@ def check_log_command(file: Log, as_json: Json = False) -> None:
 
         keyhole db check service.db
     """
-    result = _checked(file, quiet=as_json)
+    result = _checked(log, quiet=as_json)
     if as_json:
         print_json(result)
     else:
@@ -50,47 +49,124 @@ def check_log_command(file: Log, as_json: Json = False) -> None:
         raise SystemExit(ExitCode.NO)
 
 
+@db_commands.command(name="migrate")
+@command(of_service=True)
+def migrate_command(
+    log: Log,
+    grant: Annotated[
+        str | None,
+        "A role of PostgreSQL that keyhole serve logs in as; it gets the rights it needs.",
+    ] = None,
+) -> None:
+    """Create a log in PostgreSQL, or bring one to the newest schema, as its owner.
+
+    The owner may be another role than that of the service, which can then insert and select events
+    but neither change nor delete them. Stop the service first. A log in a file needs no migration:
+    keyhole serve does it.
+
+        keyhole db migrate postgresql://owner@db.example/keyhole --grant keyhole
+    """
+    from keyhole.service.store import migrate
+    from keyhole.service.store.addresses import shown_address
+
+    migrate(log, grant)
+    say(f"{shortened(shown_address(log))} has the newest schema.")
+
+
+@db_commands.command(name="copy")
+@command(of_service=True)
+def copy_command(
+    log: Log,
+    to: Annotated[str, typer.Argument(metavar="TO", help="The new log: a file or a URL.")],
+) -> None:
+    """Copy a log to another kind of store, with its keys and every hash as it was.
+
+    TO is empty, or an earlier copy, of which only what is new is copied: so copy once while the
+    service runs, stop it, copy again and start it on TO. In PostgreSQL its owner does that.
+
+        keyhole db copy service.db postgresql://owner@db.example/keyhole
+        keyhole db copy postgresql://owner@db.example/keyhole copy.db
+    """
+    from keyhole.service.store import migrate, open_store
+    from keyhole.service.store.addresses import shown_address
+    from keyhole.service.store.transfer import n_missing, transfer
+
+    with _opened(log) as source:
+        migrate(to)
+        with (
+            open_store(to) as target,
+            progress_bar("Copied", n_missing(source, target), False, "events") as advance,
+        ):
+            transfer(source, target, advance)
+    said = [shortened(shown_address(each)) for each in (log, to)]
+    say(f"{said[0]} has been copied to {said[1]}.")
+
+
 @db_commands.command(name="backup")
 @command(of_service=True)
 def backup_command(
-    file: Log,
+    log: Log,
     to: Annotated[Path, typer.Argument(metavar="TO", help="The new file.")],
 ) -> None:
-    """Back up a log, also while the service runs, and check the copy.
+    """Back up a log to a file, also while the service runs, and check the copy.
 
     The copy is a consistent state of the log and includes the access keys: protect it like the
     log.
 
         keyhole db backup service.db monday.db
     """
-    from keyhole.service.store.backup import copy_log
+    from keyhole.service.store import file_of
+    from keyhole.service.store.addresses import shown_address
+    from keyhole.service.store.backup import copy_log, copy_store
+    from keyhole.service.store.integrity import n_events
 
-    copy_log(file, to, lambda copy: _must_be_whole(copy, file, replay=False))
-    say(f"{shortened(file)} has been backed up to {shortened(to)}.")
+    named, file = shortened(shown_address(log)), file_of(log)
+    if file is not None:
+        copy_log(file, to, lambda copy: _must_be_whole(copy, named, replay=False))
+    else:
+        with _opened(log) as source:
+            total = sum(n_events(source).values())
+            with progress_bar("Copied", total, False, "events") as advance:
+                check = partial(_must_be_whole, named=named, replay=False)
+                copy_store(source, to, check, advance)
+    say(f"{named} has been backed up to {shortened(to)}.")
 
 
 @db_commands.command(name="restore")
 @command(of_service=True)
 def restore_command(
     backup: Annotated[Path, typer.Argument(metavar="BACKUP", help="A file written by db backup.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new log file.")],
+    log: Annotated[str, typer.Argument(metavar="LOG", help="The new log: a file or a URL.")],
 ) -> None:
     """Restore a log from a backup, after checking it; never overwrites a log.
 
     keyhole db restore monday.db service.db
     """
+    from keyhole.service.store import file_of, migrate, open_store
+    from keyhole.service.store.addresses import shown_address
     from keyhole.service.store.backup import copy_log
     from keyhole.service.store.file_lock import forget_acknowledged
+    from keyhole.service.store.transfer import n_missing, transfer
 
-    copy_log(backup, file, lambda copy: _must_be_whole(copy, backup, replay=True))
-    forget_acknowledged(file)
-    say(f"{shortened(file)} has been restored from {shortened(backup)}.")
+    said, file = shortened(shown_address(log)), file_of(log)
+    if file is not None:
+        copy_log(backup, file, lambda copy: _must_be_whole(copy, shortened(backup), replay=True))
+        forget_acknowledged(file)
+    else:
+        migrate(log)
+        with _opened(str(backup)) as source, open_store(log) as target:
+            if target.rankers() or target.keys():
+                raise InvalidInput(f"{said} must be empty: nothing is overwritten.")
+            _must_be_whole(backup, shortened(backup), replay=True)
+            with progress_bar("Copied", n_missing(source, target), False, "events") as advance:
+                transfer(source, target, advance)
+    say(f"{said} has been restored from {shortened(backup)}.")
 
 
 @db_commands.command(name="export")
 @command(of_service=True)
 def export_command(
-    file: Log,
+    log: Log,
     ranker: Annotated[str, typer.Argument(metavar="RANKER", help="The ranker.")],
     out: Annotated[Path, "The file: .ndjson for all events, .parquet for a table of impressions."],
     after: Annotated[int, "Skip events up to this number."] = 0,
@@ -105,7 +181,7 @@ def export_command(
     """
     check_choice(out.suffix, "The ending of --out", _WRITERS)
     check_file(out, "--out")
-    with _opened(file) as store:
+    with _opened(log) as store:
         check_choice(ranker, "RANKER", store.rankers() or ["(there is none)"])
         with writing_atomically(out) as target:
             n_rows = _WRITERS[out.suffix](store, ranker, after, target)
@@ -115,7 +191,7 @@ def export_command(
 @db_commands.command(name="outbox")
 @command(of_service=True)
 def outbox_command(
-    file: Log,
+    log: Log,
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the copy.")],
     every: Annotated[float | None, "Go on, and copy what is new every so many seconds."] = None,
 ) -> None:
@@ -132,7 +208,7 @@ def outbox_command(
 
     if every is not None:
         check_number(every, "--every", at_least=1.0)
-    with _opened(file) as store, held(folder):
+    with _opened(log) as store, held(folder):
         while True:
             total = sum(n_events(store).values()) - n_copied(store, folder)
             with progress_bar("Events", total, every is not None, "events") as advance:
@@ -148,21 +224,22 @@ def outbox_command(
 # --------------------------------------------------------------------------- check
 
 
-def _opened(file: Path) -> "Store":
+def _opened(log: str) -> "Store":
     from keyhole.service.store import open_store
 
-    return open_store(file, read_only=True)
+    return open_store(log, read_only=True)
 
 
-def _checked(file: Path, *, quiet: bool, replay: bool = True) -> dict[str, Any]:
+def _checked(log: str, *, quiet: bool, replay: bool = True) -> dict[str, Any]:
     """Return the result of a check as plain data."""
     from keyhole.service.errors import StoreDamaged
     from keyhole.service.replay import check
+    from keyhole.service.store.addresses import shown_address
     from keyhole.service.store.integrity import check_log, n_events
 
-    result: dict[str, Any] = {"file": str(file), "problems": [], "rankers": []}
+    result: dict[str, Any] = {"file": shown_address(log), "problems": [], "rankers": []}
     try:
-        with _opened(file) as store:
+        with _opened(log) as store:
             total = sum(n_events(store).values())
             with progress_bar("Links", total, quiet, "events") as advance:
                 check_log(store, advance)
@@ -187,10 +264,10 @@ def _counted(advance: Callable[[int], None]) -> Callable[[str, int], None]:
     return on_progress
 
 
-def _must_be_whole(copy: Path, named: Path, *, replay: bool) -> None:
-    problems = _checked(copy, quiet=False, replay=replay)["problems"]
+def _must_be_whole(copy: Path, named: str, *, replay: bool) -> None:
+    problems = _checked(str(copy), quiet=False, replay=replay)["problems"]
     if problems:
-        raise VerdictIsNo(f"{shortened(named)} is damaged: {problems[0]}")
+        raise VerdictIsNo(f"{named} is damaged: {problems[0]}")
 
 
 def _show(result: dict[str, Any]) -> None:

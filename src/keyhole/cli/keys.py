@@ -1,6 +1,5 @@
 """The commands that manage access keys of the service."""
 
-import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,15 +20,15 @@ keys_app = typer.Typer(
     add_completion=False,
 )
 
-Db = Annotated[str, typer.Option(help="The log file of the service.")]
+Db = Annotated[str, typer.Option(help="The log of the service: a file or a URL.")]
 _DEFAULT_DB = "keyhole.db"
 
 
 def _open(db: str) -> "Store":
     """Open a log to change its keys, also while the service runs."""
-    from keyhole.service.store import open_store
+    from keyhole.service.store import open_for_keys
 
-    return open_store(db, read_only=os.path.exists(db))
+    return open_for_keys(db)
 
 
 @keys_app.command("create")

@@ -19,7 +19,9 @@ _STOPPED = "Stopped; all acknowledged events are durable."
 class Flags:
     """The settings of the service with options; None: not given."""
 
-    db: str | None = described(None, "The log file; created at the first start.")
+    db: str | None = described(
+        None, "The log: a file, created at the first start, or postgresql://host/database."
+    )
     host: str | None = described(None, "The address to listen on.")
     port: int | None = described(None, "The port to listen on; 0: any free port.")
     insecure: bool | None = described(
@@ -47,6 +49,7 @@ def serve_command(
     from keyhole.service.settings import load_settings
     from keyhole.service.startup import check_lock, opener
     from keyhole.service.store import open_store
+    from keyhole.service.store.addresses import shown_address
     from keyhole.service.structured_logs import configure_logs
 
     settings = load_settings(asdict(flags), file=config)
@@ -58,7 +61,8 @@ def serve_command(
         preparer = Preparer()
         application = build_later(opener(settings, store, preparer), settings, preparer)
         address = address_of(listening)
-        say(f"Keyhole is at {address} and keeps its log in {settings.db}; Ctrl+C stops it.")
+        log = shown_address(settings.db)
+        say(f"Keyhole is at {address} and keeps its log in {log}; Ctrl+C stops it.")
         sys.stdout.flush()
         with _crowd(address, wanted=demo and not store.keys()):
             Server(application, settings).run(sockets=[listening])

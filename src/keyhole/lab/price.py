@@ -14,8 +14,8 @@ from keyhole.lab.paired import student_quantile
 class Price:
     """How many times as much one loses as another that sees all, and how much more per round.
 
-    ``ratio`` and ``interval`` are None where the regret of the other is not above 0 for sure: a
-    ratio would say nothing.
+    ``ratio`` is None where the regret of the other is not above 0, and ``interval`` also where that
+    is not sure: they would say nothing.
     """
 
     over: str

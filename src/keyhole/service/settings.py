@@ -32,7 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Settings of the service as a whole."""
 
     db: Annotated[str, Meta(min_length=1)] = "keyhole.db"
-    """The file of the event log."""
+    """The event log: a file, or the URL of a database."""
     host: Annotated[str, Meta(min_length=1, max_length=255)] = "127.0.0.1"
     """The address to listen on."""
     port: Annotated[int, Meta(ge=0, le=65_535)] = 8360
@@ -53,6 +53,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Seconds until a dashboard session expires."""
     secure_cookies: bool = False
     """Whether cookies are sent over TLS only; set it behind a TLS proxy."""
+    key_rate: Annotated[float, Meta(ge=0, le=1_000_000)] = 0.0
+    """The requests per second of one access key; more get a 429. 0: no limit."""
+    key_burst: Count = 100
+    """The requests that a key with a limit may make at once."""
     max_concurrency: Count = 1_024
     """The number of concurrent requests; more get a 503."""
     max_streams: Count = 128

@@ -15,6 +15,7 @@ from keyhole.service.group_commit import Desk
 from keyhole.service.settings import Settings
 from keyhole.service.snapshots import begun_of
 from keyhole.service.store import open_store
+from keyhole.service.store.addresses import shown_address
 from keyhole.service.store.base import Store
 from keyhole.service.store.chain import event_at
 
@@ -25,9 +26,10 @@ _GARBAGE = 20_000
 def check_lock(settings: Settings, store: Store) -> None:
     """Raise if other machines could reach a service without an access key."""
     if settings.needs_key and not store.keys():
+        log = shown_address(settings.db)
         raise InvalidInput(
             f"To listen on {settings.host}, which other machines can reach, the service must have "
-            f"an access key: keyhole keys create --db {settings.db} --scope admin --ranker '*' "
+            f"an access key: keyhole keys create --db {log} --scope admin --ranker '*' "
             "creates one, --insecure serves everybody."
         )
 

@@ -28,8 +28,11 @@ _DESCRIPTION = (
 )
 _WITH_BODY = (400, 408, 413, 415, 422)
 _RETRY = Parameter("Retry-After", {"type": "integer"}, "Seconds to wait before a retry.")
+_POLICY = Parameter("RateLimit-Policy", {"type": "string"}, "The limit of this key.")
+_LIMIT = Parameter("RateLimit", {"type": "string"}, "The requests left to this key.")
 _HEADERS_OF_PROBLEMS = {
     401: (Parameter("WWW-Authenticate", {"type": "string"}, "Bearer."),),
+    429: (_RETRY, _POLICY, _LIMIT),
     503: (_RETRY,),
 }
 
@@ -71,7 +74,7 @@ def statuses(operation: Operation) -> list[int]:
     if operation.request:
         found |= set(_WITH_BODY)
     if operation.needs is not None:
-        found |= {401, 403, 503}
+        found |= {401, 403, 429, 503}
     if "{" in operation.path:
         found.add(404)
     return sorted(found)

@@ -13,6 +13,7 @@ from keyhole.service.errors import LastKey, StoreError
 from keyhole.service.events import Key
 from keyhole.service.group_commit import Desk
 from keyhole.service.http.problems import Busy, NotReady
+from keyhole.service.http.rate_limits import RateLimits
 from keyhole.service.keys import KeyRing
 from keyhole.service.metrics import Metrics
 from keyhole.service.ranker_state import LiveRanker
@@ -42,6 +43,8 @@ class Service:
         self.evaluations = Evaluations()
         self.keyring = KeyRing(self._keys, note_use=self._note_use)
         self.metrics = Metrics(self._rankers)
+        rate, burst = settings.key_rate, settings.key_burst
+        self.rate_limits = RateLimits(rate, burst) if rate else None
         self.preparer = preparer or Preparer()
         self.failure: Exception | None = None
         """The error that kept the log from being opened."""

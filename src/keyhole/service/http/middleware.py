@@ -15,6 +15,7 @@ from keyhole.service.http.auth import WHO, access_of, check_access
 from keyhole.service.http.problems import (
     Busy,
     NotReady,
+    RateLimited,
     Unauthorized,
     WrongMethod,
     request_id,
@@ -134,7 +135,7 @@ class Sender:
         headers = [*message.get("headers", ()), *(_PAGES if is_page else _NOSNIFF)]
         if is_page or status >= 400 or b"x-request-id" in state["fields"]:
             headers.append((b"x-request-id", request_id(self._scope).encode()))
-        message["headers"] = headers
+        message["headers"] = [*headers, *state.get("rate_limit", ())]
 
 
 class _Id(StringConvertor):
@@ -174,6 +175,14 @@ class Endpoint:
             access = access_of(service, scope, by_session=scope["method"] in ("GET", "HEAD"))
             if access is None:
                 raise Unauthorized(WHO)
+            if service.rate_limits is not None and access.prefix is not None:
+                state["rate_limit"], wait = service.rate_limits.take(access.prefix)
+                if wait:
+                    raise RateLimited(
+                        "This key must make fewer requests: its limit is in RateLimit-Policy; "
+                        f"retry in {wait} s.",
+                        {"retry-after": str(wait)},
+                    )
             ranker = scope["path_params"].get("ranker")
             check_access(access, operation.needs, ranker, operation.needs_all)
             state["access"] = access

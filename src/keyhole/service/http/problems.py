@@ -74,6 +74,10 @@ class WrongContentType(Refused):
     """A body with an unsupported content type."""
 
 
+class RateLimited(Refused):
+    """More requests of an access key than its limit allows."""
+
+
 class Busy(Refused):
     """Too many concurrent requests."""
 
@@ -138,6 +142,7 @@ TABLE: dict[type[BaseException], Row] = {
     library.LibraryMissing: Row(422, "library-missing", "A library is not installed"),
     errors.NotLearnable: Row(422, "not-learnable", "The measure cannot be learnt"),
     errors.KeyReused: Row(422, "key-reused", "The idempotency key was used for another request"),
+    RateLimited: Row(429, "rate-limited", "Too many requests with this key"),
     Busy: Row(503, "busy", "Too many concurrent requests", _RETRY),
     NotReady: Row(503, "not-ready", "The service is not ready", _RETRY),
     errors.Preparing: Row(503, "preparing", "The code of this ranker is still compiling", _RETRY),

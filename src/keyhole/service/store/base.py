@@ -1,11 +1,16 @@
 """The contract of a store; ``tests/service/test_stores.py`` checks every row against it."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import ClassVar, Self
 
+from keyhole.base.errors import InvalidInput
 from keyhole.service.events import Event, Key, Kind, Snapshot
+
+SECRET_SIZE = 32
+"""The number of random bytes of a log that make event ids unguessable."""
 
 
 class Store(ABC):
@@ -17,6 +22,25 @@ class Store(ABC):
 
     is_durable: ClassVar[bool] = True
     """Whether the log survives the process."""
+
+    @abstractmethod
+    def __init__(self, address: str, *, read_only: bool = False, create: bool = False) -> None:
+        """Open the log at an address, given without its scheme."""
+
+    @classmethod
+    def migrate(cls, address: str, role: str | None = None) -> None:
+        """Create a log, or bring it to the newest schema, and give a role the rights to serve it.
+
+        Opening a file for writing does that.
+        """
+        if role is not None:
+            raise InvalidInput("--grant must be left out for a log in a file: it has no roles.")
+        cls(address).close()
+
+    @classmethod
+    def is_there(cls, address: str) -> bool:
+        """Return whether keys can be changed without making a log first."""
+        return os.path.exists(address)
 
     @abstractmethod
     def append(self, events: Sequence[Event]) -> None:
@@ -81,6 +105,10 @@ class Store(ABC):
     @abstractmethod
     def secret(self) -> bytes:
         """Return the 32 random bytes of this log that make event ids unguessable."""
+
+    @abstractmethod
+    def take_secret(self, secret: bytes) -> None:
+        """Replace the secret of an empty log, which becomes a copy of another."""
 
     @abstractmethod
     def keys(self) -> list[Key]:

@@ -97,6 +97,9 @@ class MemoryStore(Store):
     def secret(self) -> bytes:
         return self._secret
 
+    def take_secret(self, secret: bytes) -> None:
+        self._secret = secret
+
     def keys(self) -> list[Key]:
         with self._lock:
             return sorted(self._keys.values(), key=lambda key: key.prefix)

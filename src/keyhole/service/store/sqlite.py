@@ -23,12 +23,11 @@ from keyhole.service.errors import (
     StoreFull,
 )
 from keyhole.service.events import Event, Key, Kind, Snapshot
-from keyhole.service.store.base import Store
+from keyhole.service.store.base import SECRET_SIZE, Store
 from keyhole.service.store.chain import Tip, follow, tip_of
 from keyhole.service.store.file_lock import Holding, acknowledged
 from keyhole.service.store.sqlite_file import (
     MIGRATIONS,
-    SECRET_SIZE,
     Sentences,
     connect,
     prepare,
@@ -229,6 +228,10 @@ class SqliteStore(Store):
     def drop_snapshot(self, ranker: str, seq: int) -> None:
         with self._writing() as db:
             db.execute("DELETE FROM snapshots WHERE ranker = ? AND seq = ?", (ranker, seq))
+
+    def take_secret(self, secret: bytes) -> None:
+        with self._writing() as db:
+            db.execute("UPDATE once SET value = ? WHERE name = 'secret'", (secret,))
 
     def probe(self) -> None:
         with self._writing() as db:

@@ -19,11 +19,10 @@ from keyhole.service.errors import (
     StoreInUse,
     StoreNewer,
 )
+from keyhole.service.store.base import SECRET_SIZE
 
 APPLICATION = int.from_bytes(b"KEYH")
 """The application id in the header of the database."""
-
-SECRET_SIZE = 32
 
 PATIENCE_MS = 10_000
 """Milliseconds to wait for another writer, mostly a command that adds a key."""
