@@ -30,7 +30,13 @@ from keyhole.service.keys import new_key
 from keyhole.service.replay import check_ranker
 from keyhole.service.settings import Settings
 from keyhole.service.startup import check_lock
-from keyhole.service.store import postgres, postgres_schema, postgres_server, watch
+from keyhole.service.store import (
+    postgres,
+    postgres_queries,
+    postgres_schema,
+    postgres_server,
+    watch,
+)
 from keyhole.service.store.addresses import shown_address
 from keyhole.service.store.chain import tip_of
 from keyhole.service.store.integrity import check_log
@@ -444,9 +450,8 @@ def test_large_events_are_read_a_few_at_a_time(address, monkeypatch):
         store.append(events)
         assert list(store.events("shop")) == events
         assert list(store.events("shop", after=3, limit=11)) == events[3:14]
-        found = store._read(
-            lambda db: postgres_server.rows(db, postgres._PAGE_OF_EVENTS, ("shop", 0, 40, 100))
-        )
+        query = postgres_queries.PAGE_OF_EVENTS
+        found = store._read(lambda db: postgres_server.rows(db, query, ("shop", 0, 40, 100)))
     sizes = [len(row[6]) for row in found]
     assert sum(sizes[:-1]) < 100 <= sum(sizes)
 
