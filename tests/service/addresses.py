@@ -95,7 +95,7 @@ def _make_template() -> None:
     """Make the log that others are copied from, once for all processes."""
     with psycopg.connect(owner_of(), autocommit=True) as db:
         db.execute("SELECT pg_advisory_lock(1)")
-        there = "SELECT FROM {} WHERE {} = %s"
+        there = "SELECT 1 FROM {} WHERE {} = %s"
         if not db.execute(there.format("pg_roles", "rolname").encode(), (SERVING,)).fetchone():
             db.execute(f"CREATE ROLE {SERVING} LOGIN PASSWORD '{SERVING}'".encode())
         if not db.execute(there.format("pg_database", "datname").encode(), (_TEMPLATE,)).fetchone():

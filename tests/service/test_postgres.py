@@ -326,6 +326,7 @@ def test_a_session_that_is_lost_is_replaced(address, monkeypatch):
             other.execute("SELECT pg_advisory_lock(%s)", (postgres_schema.WRITER_LOCK,))
             with pytest.raises(StoreFailed, match="in use by a connection that was lost"):
                 more(store, 1)
+        monkeypatch.setattr(postgres, "_PATIENCE", 5.0)
         events += more(store, 1)
         assert list(store.events("shop")) == events
 
@@ -374,6 +375,7 @@ def test_a_server_that_is_down_is_said_to_be_and_comes_back(proxy, monkeypatch):
         with pytest.raises(StoreFailed, match="cannot be reached: "):
             store.last("shop")
         until(lambda: "cannot be reached" in (store.gone() or ""))
+        monkeypatch.setattr(postgres, "_PATIENCE", 5.0)
         proxy.come_back()
         until(lambda: store.gone() is None)
         events += more(store, 2)
@@ -484,6 +486,7 @@ def test_callers_are_told_of_a_server_that_is_down_and_served_when_it_is_back(pr
         assert rank_or_fail(service).status_code == 503
         service.until(lambda: service.readiness().status_code == 503)
         assert rank_or_fail(service).status_code == 503
+        monkeypatch.setattr(postgres, "_PATIENCE", 5.0)
         proxy.come_back()
         service.until(lambda: service.readiness().status_code == 200)
         assert service.feedback(shown["event_id"]).status_code == 201
