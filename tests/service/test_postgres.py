@@ -30,7 +30,13 @@ from keyhole.service.keys import new_key
 from keyhole.service.replay import check_ranker
 from keyhole.service.settings import Settings
 from keyhole.service.startup import check_lock
-from keyhole.service.store import postgres, postgres_schema, postgres_server, watch
+from keyhole.service.store import (
+    postgres,
+    postgres_queries,
+    postgres_schema,
+    postgres_server,
+    watch,
+)
 from keyhole.service.store.addresses import shown_address
 from keyhole.service.store.chain import tip_of
 from keyhole.service.store.integrity import check_log
@@ -320,6 +326,7 @@ def test_a_session_that_is_lost_is_replaced(address, monkeypatch):
             other.execute("SELECT pg_advisory_lock(%s)", (postgres_schema.WRITER_LOCK,))
             with pytest.raises(StoreFailed, match="in use by a connection that was lost"):
                 more(store, 1)
+        monkeypatch.setattr(postgres, "_PATIENCE", 5.0)
         events += more(store, 1)
         assert list(store.events("shop")) == events
 
@@ -368,6 +375,7 @@ def test_a_server_that_is_down_is_said_to_be_and_comes_back(proxy, monkeypatch):
         with pytest.raises(StoreFailed, match="cannot be reached: "):
             store.last("shop")
         until(lambda: "cannot be reached" in (store.gone() or ""))
+        monkeypatch.setattr(postgres, "_PATIENCE", 5.0)
         proxy.come_back()
         until(lambda: store.gone() is None)
         events += more(store, 2)
@@ -444,9 +452,8 @@ def test_large_events_are_read_a_few_at_a_time(address, monkeypatch):
         store.append(events)
         assert list(store.events("shop")) == events
         assert list(store.events("shop", after=3, limit=11)) == events[3:14]
-        found = store._read(
-            lambda db: postgres_server.rows(db, postgres._PAGE_OF_EVENTS, ("shop", 0, 40, 100))
-        )
+        query = postgres_queries.PAGE_OF_EVENTS
+        found = store._read(lambda db: postgres_server.rows(db, query, ("shop", 0, 40, 100)))
     sizes = [len(row[6]) for row in found]
     assert sum(sizes[:-1]) < 100 <= sum(sizes)
 
@@ -479,6 +486,7 @@ def test_callers_are_told_of_a_server_that_is_down_and_served_when_it_is_back(pr
         assert rank_or_fail(service).status_code == 503
         service.until(lambda: service.readiness().status_code == 503)
         assert rank_or_fail(service).status_code == 503
+        monkeypatch.setattr(postgres, "_PATIENCE", 5.0)
         proxy.come_back()
         service.until(lambda: service.readiness().status_code == 200)
         assert service.feedback(shown["event_id"]).status_code == 201

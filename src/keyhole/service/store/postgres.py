@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -19,6 +20,7 @@ from keyhole.service.errors import (
     StoreInUse,
 )
 from keyhole.service.events import Event, Key, Kind, Snapshot
+from keyhole.service.store import postgres_queries as sql
 from keyhole.service.store.addresses import shown_address
 from keyhole.service.store.base import SECRET_SIZE, Store
 from keyhole.service.store.chain import Tip, follow, tip_of
@@ -44,32 +46,6 @@ _LOCKED_FOR = 0.5
 _PAUSE, _PAUSE_AT_MOST = 0.01, 0.3
 """Seconds between two attempts, with exponential backoff."""
 
-# The fields of Event, in order.
-_COLUMNS = "ranker, seq, kind, key, idem, at, body, link"
-_TYPES = ["text", "int8", "text", "text", "text", "int8", "bytea", "bytea"]
-_SELECT = f"SELECT {_COLUMNS} FROM events WHERE ranker = %s"  # noqa: S608
-_LAST = _SELECT + " ORDER BY seq DESC LIMIT 1"
-_KEY_COLUMNS = "prefix, sha256, scopes, rankers, created_at, expires_at, name, used_at"
-_PAGE_OF_EVENTS = f"""
-    SELECT {_COLUMNS} FROM (
-        SELECT *, sum(octet_length(body)) OVER (ORDER BY seq) - octet_length(body) AS before FROM (
-            SELECT {_COLUMNS} FROM events WHERE ranker = %s AND seq > %s
-            ORDER BY seq LIMIT %s
-        ) AS page
-    ) AS summed WHERE before < %s ORDER BY seq
-"""  # noqa: S608
-_RANKERS = """
-    WITH RECURSIVE names AS (
-        (SELECT ranker FROM events ORDER BY ranker LIMIT 1)
-        UNION ALL
-        SELECT (
-            SELECT ranker FROM events WHERE ranker > names.ranker ORDER BY ranker LIMIT 1
-        ) FROM names WHERE names.ranker IS NOT NULL
-    ) SELECT ranker FROM names WHERE ranker IS NOT NULL
-"""
-"""One index seek per ranker instead of a scan of all events."""
-_COPY = f"COPY events ({_COLUMNS}) FROM STDIN (FORMAT binary)".encode()
-_FIND_SECRET = "SELECT value FROM once WHERE name = 'secret'"  # noqa: S105
 _PROBE_BYTES = 2**16
 """More than fits into the pages of a table: it goes to a file beside it, which has to grow."""
 T = TypeVar("T")
@@ -177,8 +153,8 @@ class PostgresStore(Store):
     def append(self, events: Sequence[Event]) -> None:
         def send(db: Database, is_repeated: bool) -> None:
             try:
-                with db.cursor() as cursor, cursor.copy(_COPY) as copy:
-                    copy.set_types(_TYPES)
+                with db.cursor() as cursor, cursor.copy(sql.COPY) as copy:
+                    copy.set_types(sql.TYPES)
                     for event in events:
                         copy.write_row(astuple(event))
             except postgres.UniqueViolation:
@@ -227,15 +203,9 @@ class PostgresStore(Store):
         def put(db: Database) -> None:
             for each in snapshots:
                 db.execute(
-                    "INSERT INTO snapshots VALUES (%s, %s, %s, %b) ON CONFLICT (ranker, "
-                    "seq) DO UPDATE SET sha256 = excluded.sha256, body = excluded.body",
-                    (each.ranker, each.seq, each.sha256, each.body),
+                    sql.PUT_SNAPSHOT.encode(), (each.ranker, each.seq, each.sha256, each.body)
                 )
-                db.execute(
-                    "DELETE FROM snapshots WHERE ranker = %s AND seq NOT IN (SELECT seq "
-                    "FROM snapshots WHERE ranker = %s ORDER BY seq DESC LIMIT 2)",
-                    (each.ranker, each.ranker),
-                )
+                db.execute(sql.DROP_OLDER.encode(), (each.ranker, each.ranker))
 
         self._transact(put)
 
@@ -291,16 +261,17 @@ class PostgresStore(Store):
     # ----------------------------------------------------------------------- reading
 
     def rankers(self) -> list[str]:
-        return [name for (name,) in self._read(lambda db: rows(db, _RANKERS))]
+        return [name for (name,) in self._read(lambda db: rows(db, sql.RANKERS))]
 
     def last(self, ranker: str) -> Event | None:
-        return self._read(lambda db: _event(db, _LAST, (ranker,)))
+        return self._read(lambda db: _event(db, sql.LAST, (ranker,)))
 
     def events(self, ranker: str, *, after: int = 0, limit: int | None = None) -> Iterator[Event]:
         while limit is None or limit > 0:
             n_wanted = _PAGE if limit is None else min(limit, _PAGE)
             values = (ranker, after, n_wanted, _PAGE_BYTES)
-            page = [Event(*row) for row in self._read(lambda db: rows(db, _PAGE_OF_EVENTS, values))]  # noqa: B023
+            found = self._read(partial(rows, query=sql.PAGE_OF_EVENTS, values=values))
+            page = [Event(*row) for row in found]
             yield from page
             if not page:
                 return
@@ -310,23 +281,21 @@ class PostgresStore(Store):
             limit = None if limit is None else limit - len(page)
 
     def event(self, ranker: str, seq: int) -> Event | None:
-        return self._read(lambda db: _event(db, _SELECT + " AND seq = %s", (ranker, seq)))
+        return self._read(lambda db: _event(db, sql.SELECT + " AND seq = %s", (ranker, seq)))
 
     def find(self, ranker: str, key: str, kind: Kind) -> Event | None:
-        query = _SELECT + " AND key = %s AND kind = %s"
+        query = sql.SELECT + " AND key = %s AND kind = %s"
         return self._read(lambda db: _event(db, query, (ranker, key, kind)))
 
     def find_idem(self, ranker: str, idem: str) -> Event | None:
-        return self._read(lambda db: _event(db, _SELECT + " AND idem = %s", (ranker, idem)))
+        return self._read(lambda db: _event(db, sql.SELECT + " AND idem = %s", (ranker, idem)))
 
     def snapshots(self, ranker: str) -> list[Snapshot]:
-        query = (
-            "SELECT ranker, seq, sha256, body FROM snapshots WHERE ranker = %s ORDER BY seq DESC"
-        )
-        return [Snapshot(*row) for row in self._read(lambda db: rows(db, query, (ranker,)))]
+        found = self._read(lambda db: rows(db, sql.SNAPSHOTS, (ranker,)))
+        return [Snapshot(*row) for row in found]
 
     def secret(self) -> bytes:
-        found = self._read(lambda db: one(db, _FIND_SECRET))
+        found = self._read(lambda db: one(db, sql.FIND_SECRET))
         if found is None or len(found[0]) != SECRET_SIZE:
             raise StoreDamaged(f"{self.name} is damaged: it must have a secret.")
         return bytes(found[0])
@@ -344,11 +313,7 @@ class PostgresStore(Store):
                 for scan in ("indexscan", "indexonlyscan", "bitmapscan"):
                     db.execute(f"SET LOCAL enable_{scan} = off".encode())
                 db.execute("SET LOCAL statement_timeout = 0")
-                return rows(
-                    db,
-                    "SELECT ranker, count(*), max(seq) FROM events GROUP BY ranker "
-                    "HAVING count(*) <> max(seq) ORDER BY ranker LIMIT 10",
-                )
+                return rows(db, sql.MISSING)
         finally:
             self._inspecting = None
 
@@ -399,21 +364,16 @@ class PostgresStore(Store):
     def keys(self) -> list[Key]:
         if self._known_keys is not None and self.gone() is not None:
             return self._known_keys  # what needs no log is served while the server is down
-        query = f"SELECT {_KEY_COLUMNS} FROM keys ORDER BY prefix"  # noqa: S608
         self._known_keys = [
             Key(prefix, sha256, tuple(scopes), tuple(rankers), *rest)
-            for prefix, sha256, scopes, rankers, *rest in self._read(lambda db: rows(db, query))
+            for prefix, sha256, scopes, rankers, *rest in self._read(lambda db: rows(db, sql.KEYS))
         ]
         return self._known_keys
 
     def add_key(self, key: Key) -> None:
-        query = (
-            f"INSERT INTO keys ({_KEY_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) "  # noqa: S608
-            "ON CONFLICT DO NOTHING"
-        )
         values = (key.prefix, key.sha256, list(key.scopes), list(key.rankers))
         rest = (key.created_at, key.expires_at, key.name, key.used_at)
-        if not self._changed(query, (*values, *rest)):
+        if not self._changed(sql.ADD_KEY, (*values, *rest)):
             raise ConflictingRequest(f"There is an access key {key.prefix} already.")
 
     def note_key_use(self, prefix: str, at: int) -> None:
@@ -456,5 +416,5 @@ def _event(db: Database, query: str, values: tuple[object, ...]) -> Event | None
 
 def _are_there(db: Database, events: Sequence[Event]) -> bool:
     """Return whether a commit whose answer was lost had written its events: all, or none."""
-    first = _event(db, _SELECT + " AND seq = %s", (events[0].ranker, events[0].seq))
+    first = _event(db, sql.SELECT + " AND seq = %s", (events[0].ranker, events[0].seq))
     return first is not None and first.link == events[0].link
