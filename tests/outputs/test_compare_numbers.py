@@ -276,8 +276,10 @@ def test_prices_are_ratios_of_regrets_run_by_run():
 def test_a_price_that_would_say_nothing_is_not_told():
     regrets = np.array([3.0, 4.0, 5.0])
     unsure = price_over(regrets, {"a": np.array([-1.0, 0.5, 2.0])}, 0.05)
+    assert unsure is not None
     assert (unsure.ratio, unsure.interval, str(unsure)) == (8.0, None, "8.00")
     ahead = price_over(regrets, {"a": np.ones(3), "b": -np.ones(3)}, 0.05)
+    assert ahead is not None
     assert (ahead.over, ahead.more, ahead.ratio, str(ahead)) == ("b", 5.0, None, "no ratio")
     assert price_over(regrets, {}, 0.05) is None
     assert price_over(regrets, {"a": np.full(3, np.nan)}, 0.05) is None
