@@ -36,7 +36,7 @@ def constants(measure: str | Measure, n_items: int, max_grade: float = 1.0) -> A
     --------
     >>> found = constants("DCG", 20)
     >>> round(found.penalty, 2), round(found.slope, 3), round(found.first, 3)
-    (4.84, 0.142, 0.623)
+    (4.97, 0.142, 0.622)
     """
     weights = keystone.position_weights(measure, n_items, max_grade)
     positions = np.arange(1, n_items + 1)
@@ -69,7 +69,7 @@ def bound_after(c: AdaptiveConstants, moved: float) -> float:
     Examples
     --------
     >>> round(bound_after(constants("DCG", 20), 0.0), 1)
-    4.9
+    5.0
     """
     moved = check_number(moved, "`moved`", at_least=0.0)
     return c.gain * 2.0 * math.sqrt(2.0 * c.penalty * (c.first + moved))
@@ -81,7 +81,7 @@ def regret_bound(c: AdaptiveConstants, rounds: float) -> float:
     Examples
     --------
     >>> round(regret_bound(constants("DCG", 20), 10_000))
-    491
+    497
     """
     rounds = check_number(rounds, "`rounds`", at_least=1.0)
     return bound_after(c, c.first * rounds)

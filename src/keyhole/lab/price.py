@@ -45,7 +45,7 @@ def price_over(
     >>> import numpy as np
     >>> price = price_over(np.array([3.0, 4.0, 5.0]), {"a": np.array([1.4, 2.0, 2.6])}, 0.05)
     >>> price.over, price.ratio, [round(end, 2) for end in price.interval]
-    ('a', 2.0, [1.83, 2.58])
+    ('a', 2.0, [1.86, 2.98])
     """
     means = {name: float(values.mean()) for name, values in references.items()}
     if not means or not np.isfinite([regrets.mean(), *means.values()]).all():
