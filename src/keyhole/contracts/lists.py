@@ -31,8 +31,8 @@ Item = str | int
 class Query(Described):
     """A list to be ranked.
 
-    ``features`` is (n_items, n_features), or None for a fixed list; ``items`` names the items
-    (ids of documents, say), or is None where they are known by their indices.
+    ``features`` is (n_items, n_features), read-only, or None for a fixed list; ``items`` names the
+    items (ids of documents, say), or is None where they are known by their indices.
 
     Examples
     --------
