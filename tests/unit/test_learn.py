@@ -118,12 +118,9 @@ def test_arrays_that_cannot_be_written_need_no_code_of_their_own(monkeypatch):
 
 
 def test_rankers_cannot_write_to_features():
-    query = WORLD.query(0)
+    query, given = WORLD.query(0), np.ones((2, 1))
     assert RANKER.features_of(query) is query.features
-    for features in (
-        query.features,
-        WORLD.features,
-        Query(2, [[1.0], [2.0]]).features,
-        no_features(3),
-    ):
+    for features in (query.features, WORLD.features, Query(2, given).features, no_features(3)):
+        assert features is not None
         assert not features.flags.writeable
+    assert given.flags.writeable
