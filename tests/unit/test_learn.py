@@ -1,9 +1,15 @@
 """Learning on lists is what one gets by asking the ranker list by list."""
 
+from dataclasses import replace
+
+import numba
 import numpy as np
 import pytest
 
 from keyhole.base.errors import InvalidInput
+from keyhole.contracts.lists import Feedback, Query, no_features
+from keyhole.game import log, play as game
+from keyhole.game.log import Log, replay
 from keyhole.game.play import checkpoints_of, play
 from keyhole.measures import measure
 from keyhole.rankers.lists.top_k import ContextualRTopK
@@ -70,3 +76,51 @@ def test_rounds_are_counted_from_one():
     assert np.array_equal(play(RANKER, WORLD, rounds=250).rounds, checkpoints_of(250, 200))
     with pytest.raises(InvalidInput, match=r"`rounds` must be an integer between 1 and .*, got 0"):
         play(RANKER, WORLD, rounds=0)
+
+
+def _types_of_calls(monkeypatch, features, relevance, starts):
+    """Return the types for which a game, a replay and calls round by round want compiled code."""
+    seen = []
+
+    def compiled(*args):
+        seen.append(args)
+        return False, 1.0
+
+    ranker = RANKER.fresh()
+    monkeypatch.setattr(game, "loop_of", lambda *_, **__: compiled)
+    monkeypatch.setattr(log, "assemble", lambda *_: compiled)
+    monkeypatch.setattr(ranker, "kernel", ranker.kernel._replace(
+        rank=compiled, update=compiled, greedy=compiled, prepare=compiled
+    ))  # fmt: skip
+    world = Queries(features, relevance, starts)
+    play(ranker, world, rounds=ROUNDS)
+    query = Query(5, features[:5])
+    impression = replace(ranker.rank(query), ranking=np.arange(5))
+    ranker.best(query)
+    ranker.update(impression, [1.0])
+    replay(ranker, Log.of(ranker, [(impression, Feedback.top(1.0))]))
+    return [numba.typeof(args) for args in seen]
+
+
+def test_arrays_that_cannot_be_written_need_no_code_of_their_own(monkeypatch):
+    given = FEATURES, WORLD.params.relevance.copy(), WORLD.params.starts.copy()
+    kept = tuple(array.copy() for array in given)
+    for array in kept:
+        array.flags.writeable = False
+    types = _types_of_calls(monkeypatch, *given)
+    assert len(types) == 8
+    assert all("readonly array(float64, 2d, C)" in str(kind) for kind in types)
+    assert types == _types_of_calls(monkeypatch, *kept)
+    assert all(array.flags.writeable for array in given)
+    moved = WORLD.relabelled(np.arange(14)[::-1])
+    assert numba.typeof(moved.params) == numba.typeof(WORLD.params)
+    assert numba.typeof(moved.features) == numba.typeof(WORLD.features)
+
+
+def test_rankers_cannot_write_to_features():
+    query, given = WORLD.query(0), np.ones((2, 1))
+    assert RANKER.features_of(query) is query.features
+    for features in (query.features, WORLD.features, Query(2, given).features, no_features(3)):
+        assert features is not None
+        assert not features.flags.writeable
+    assert given.flags.writeable

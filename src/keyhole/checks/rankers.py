@@ -7,7 +7,7 @@ import numpy as np
 
 from keyhole.base.errors import FeedbackTooSmall, IntArray, InvalidInput
 from keyhole.checks.base import SEED, a_relabelling, is_ranking, name_of, require, same
-from keyhole.contracts.lists import Feedback, Impression
+from keyhole.contracts.lists import Feedback, Impression, read_only
 from keyhole.contracts.rankers import Ranker, Seen
 from keyhole.contracts.reveals import Reveal
 from keyhole.contracts.worlds import World
@@ -218,7 +218,7 @@ def check_items_are_exchangeable(ranker: Ranker, world: World, rounds: int) -> N
     work = renamed.kernel.work(renamed.params, renamed.n_items)
     for t in range(first, first + rounds):
         impression, feedback = one_round(plain, world, reveal, t)
-        features = np.ascontiguousarray(plain.features_of(impression.query)[labels])
+        features = read_only(plain.features_of(impression.query)[labels])
         draw = RelabelledDraw(*plain.draw(t), labels)
         renamed.kernel.prepare(renamed.params, renamed.state, features, features[:0], work)
         explored, propensity = renamed.kernel.rank(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from keyhole.base.display import Described, Description, some_of
 from keyhole.base.errors import (
@@ -31,8 +31,8 @@ Item = str | int
 class Query(Described):
     """A list to be ranked.
 
-    ``features`` is (n_items, n_features), or None for a fixed list; ``items`` names the items
-    (ids of documents, say), or is None where they are known by their indices.
+    ``features`` is (n_items, n_features), read-only, or None for a fixed list; ``items`` names the
+    items (ids of documents, say), or is None where they are known by their indices.
 
     Examples
     --------
@@ -80,7 +80,18 @@ def check_features(features: Any, n_items: int) -> FloatArray:
         raise InvalidInput(
             f"`features` of a query must be finite, got {matrix[row, column]} in row {row}."
         )
-    return matrix
+    return read_only(matrix)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as one that cannot be written, of the same memory.
+
+    Features come to rankers only like this: kernels are compiled for arrays that can be written
+    and for arrays that cannot as for two types, which nobody should wait for.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def check_names(names: Any, n_items: int) -> tuple[Item, ...]:
@@ -298,4 +309,4 @@ def _too_much(value: float, where: int, largest: float) -> str:
 
 def no_features(n_items: int) -> FloatArray:
     """Return the feature matrix of a list without features."""
-    return np.empty((n_items, 0))
+    return read_only(np.empty((n_items, 0)))

@@ -23,6 +23,7 @@ from keyhole.contracts.lists import (
     check_note,
     no_features,
     no_note,
+    read_only,
     shown_in,
     values_by_position,
 )
@@ -272,7 +273,7 @@ def replay(ranker: R, log: Log, *, start: Mapping[str, Any] | None = None) -> R:
     _check_fits(fresh, log)
     work = fresh.kernel.work(fresh.params, fresh.n_items)
     update_all = assemble(_log_loop, fresh.kernel.prepare, fresh.kernel.update)
-    update_all(fresh.params, fresh.state, work, log)
+    update_all(fresh.params, fresh.state, work, log._replace(features=read_only(log.features)))
     if not are_finite(fresh.state):
         raise InvalidInput(
             f"The log must leave the state of {type(ranker).__name__} finite: features, relevance "

@@ -103,6 +103,7 @@ def _round_loop(
         run: int,
         world_run: int,
         matrix: Any,
+        rows: Any,
         checkpoints: Any,
         board: Any,
         sums: Any,
@@ -111,26 +112,27 @@ def _round_loop(
         begin_round: int,
         end_round: int,
     ) -> None:
+        # `rows` are the matrix that a world may write to, read-only as in all calls of rankers.
         ranker_params, world_params, reveal_params, measure_params, comparator_params = params
         work, scratch = works
         ranker_stream = stream_of(RANKER_STREAM, run)
         world_stream = stream_of(WORLD_STREAM, world_run)
         reveal_stream = stream_of(REVEAL_STREAM, run)
         total, greedy_total, cursor = board.totals[0], board.totals[1], board.cursor[0]
-        features, ranking, values = matrix, board.ranking, board.values
+        features, ranking, values = rows, board.ranking, board.values
         relevance, gains, spare = board.relevance, board.gains, scratch.order
         for t in range(begin_round, end_round):
             draw, users = Draw(seed, ranker_stream, t), Draw(seed, world_stream, t)
             later, end_later = 0, 0
             if changing:
                 begin, stop = query(world_params, users, matrix)
-                features, n_items = matrix[begin:stop], stop - begin
+                features, n_items = rows[begin:stop], stop - begin
                 ranking, values = board.ranking[:n_items], board.values[:n_items]
                 relevance, gains = board.relevance[:n_items], board.gains[:n_items]
                 spare = scratch.order[:n_items]
                 later, end_later = upcoming(world_params, Draw(seed, world_stream, t + 1), matrix)
             relevance_of(world_params, users, relevance)
-            prepare_list(ranker_params, state, features, matrix[later:end_later], work)
+            prepare_list(ranker_params, state, features, rows[later:end_later], work)
             explored, propensity = rank(ranker_params, state, draw, features, ranking, work)
             take_note(ranker_params, work, board.note)
             reveal(reveal_params, Draw(seed, reveal_stream, t), relevance, ranking, values)

@@ -24,6 +24,7 @@ from keyhole.base.errors import (
 )
 from keyhole.base.limits import check_memory
 from keyhole.base.threads import Stop, n_cores, play_runs
+from keyhole.contracts.lists import read_only
 from keyhole.contracts.measures import Measure, measure_work
 from keyhole.contracts.rankers import Ranker
 from keyhole.contracts.reveals import Reveal
@@ -163,7 +164,7 @@ def _play_run(game: _Game, run: int, report: Callable[[int], None], stop: Stop) 
             end = min(first + step, end_of_part)
             game.play_rounds(
                 params, state, works, game.seed, run, 0 if game.same_users else run, matrix,
-                game.checkpoints, board, sums, log, game.begin, first, end,
+                read_only(matrix), game.checkpoints, board, sums, log, game.begin, first, end,
             )  # fmt: skip
             if not are_finite(state):
                 raise InvalidInput(

@@ -332,13 +332,13 @@ class LiveRanker:
     ) -> tuple[Impression, list[float]]:
         """Return the learner's own impression of a list and its revealed relevance.
 
-        Its arrays are writable, like those of a fresh ranking: Numba would compile the kernel again
-        for read-only ones.
+        Its ranking and note are writable, like those of a fresh one: Numba would compile the kernel
+        again for read-only ones.
         """
         names = self.names_of(ranked)
         features = None
         if ranked.features:
-            flat = np.frombuffer(bytearray(ranked.features), dtype=f"<{ranked.dtype}")
+            flat = np.frombuffer(ranked.features, dtype=f"<{ranked.dtype}")
             features = flat.reshape(-1, ranked.n_features)
         own = ranked.ranking if ranked.own is None else ranked.own
         impression = Impression(

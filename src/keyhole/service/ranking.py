@@ -281,8 +281,7 @@ def _numbers(given: Packed | list[list[float]]) -> tuple[FloatArray, str]:
                 f"`b64` of features must be {n_bytes} bytes for shape {list(given.shape)} of "
                 f"{given.dtype}, got {len(raw)}."
             )
-        # A bytearray gives a writable array: Numba would compile the kernel anew for another.
-        array = np.frombuffer(bytearray(raw), dtype=f"<{given.dtype}").reshape(given.shape)
+        array = np.frombuffer(raw, dtype=f"<{given.dtype}").reshape(given.shape)
         dtype = given.dtype
     else:
         width = len(given[0])

@@ -17,6 +17,7 @@ from keyhole.base.errors import (
     check_relevance,
     check_seed,
 )
+from keyhole.contracts.lists import read_only
 from keyhole.contracts.worlds import World, WorldKernel
 from keyhole.kernels.compiled import kernel
 from keyhole.kernels.draw import shuffled
@@ -144,26 +145,27 @@ class Queries(World):
         document_seed: int | None = None,
         permute_at: int | None = None,
     ) -> None:
-        self.features = _checked_features(features)
+        rows = _checked_features(features)
         grades = check_relevance(relevance)
         offsets = _checked_starts(starts)
         fits = offsets.ndim == 1 and len(offsets) > 1 and offsets[0] == 0
-        if not fits or offsets[-1] != len(self.features) or bool((np.diff(offsets) < 1).any()):
+        if not fits or offsets[-1] != len(rows) or bool((np.diff(offsets) < 1).any()):
             raise InvalidInput(
-                f"`starts` of Queries must rise from 0 to the {len(self.features)} documents."
+                f"`starts` of Queries must rise from 0 to the {len(rows)} documents."
             )
-        if grades.shape != (len(self.features),):
+        if grades.shape != (len(rows),):
             raise InvalidInput(
                 f"`relevance` of Queries must have one grade per document "
-                f"({len(self.features)}), got shape {grades.shape}."
+                f"({len(rows)}), got shape {grades.shape}."
             )
         if document_seed is not None:
             order = _within_lists(offsets, check_seed(document_seed))
-            self.features, grades = self.features[order], grades[order]
+            rows, grades = rows[order], grades[order]
         if permute_at is not None:
             permute_at = check_integer(permute_at, "`permute_at` of Queries", at_least=0)
+        self.features = read_only(rows)
         self.params = QueriesParams(
-            grades, offsets, check_flag(shuffle, "`shuffle` of Queries"),
+            read_only(grades), read_only(offsets), check_flag(shuffle, "`shuffle` of Queries"),
             permute_at=MAX_ROUND if permute_at is None else permute_at,
         )  # fmt: skip
         self.n_items = int(np.diff(offsets).max())
@@ -210,6 +212,6 @@ class Queries(World):
         ]
         order = np.concatenate(rows)
         other = copy.copy(self)
-        other.features = self.features[order]
-        other.params = self.params._replace(relevance=self.params.relevance[order])
+        other.features = read_only(self.features[order])
+        other.params = self.params._replace(relevance=read_only(self.params.relevance[order]))
         return other
