@@ -10,6 +10,7 @@ time, which other processes on the machine change least.
 """
 
 import argparse
+import math
 import os
 import re
 import select
@@ -287,7 +288,8 @@ def report(found, kinds):
             own[1] / other[1] for own, other in zip(turns, found[base, n_connections], strict=False)
         )
         computed = statistics.median(each for _, _, each in turns) / n_lists
-        by_base = statistics.median(each for _, _, each in found[base, n_connections]) / computed
+        of_base = statistics.median(each for _, _, each in found[base, n_connections])
+        by_base = of_base / computed if computed else math.nan  # of a turn too short to measure
         print(
             f"{name:14} over {n_connections:2}: {rate:7.0f} requests/s, {n_lists * rate:8.0f} "
             f"lists/s, {per_base:5.2f} of {base}; median {1e3 * median:6.2f} ms, p99 "

@@ -130,6 +130,7 @@ EFFECTS = {
         "--settings one.toml", "--settings other.toml",
         "compare --items 4 --runs 2 --rankers random",
     ),
+    "compare --price": Effect("", "--price", "compare --items 4 --rankers random --rounds 9"),
     "compare --json": Effect("", "--json", "compare --items 4 --rankers random --rounds 9"),
     "advise --items": Effect("--items 4", "--items 5", "advise SumLoss --json"),
     "advise --top": Effect("--top 1", "--top 5"),
@@ -346,6 +347,7 @@ EFFECTS = {
 
 WITHOUT = {
     "keys create --name": "what a key is called, and nothing else (test_key_uses has its list)",
+    "db migrate --grant": "rights in PostgreSQL, which test_postgres tries",
     "db outbox --every": "when it copies again, for ever (test_outbox counts the waits)",
     "warm --jobs": "how many compile at once; the code is the same (test_warm has 1 and 2)",
     "warm --baseline": "which processor is compiled for, which processes of its own do",

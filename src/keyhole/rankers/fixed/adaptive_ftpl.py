@@ -99,7 +99,7 @@ class AdaptiveFTPL(FixedListRanker):
     """
 
     label = "FTPL, adaptive"
-    look = Look("#000000", SOLID, "d")
+    look = Look("#1B4F8F", SOLID, "d")
     guarantee = Guarantee(
         1 / 2,
         "against any crowd, also one that reacts, seeing everything, without knowing the horizon; "

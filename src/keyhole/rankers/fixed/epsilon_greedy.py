@@ -76,7 +76,7 @@ class EpsilonGreedyRanker(CountingRanker):
 
     Examples
     --------
-    >>> ranker = EpsilonGreedy(5)
+    >>> ranker = EpsilonGreedyRanker(5)
     >>> ranker.update(ranker.rank(), 1)
     >>> ranker.state.counts.sum(), ranker.state.sums.sum()
     (np.float64(1.0), np.float64(1.0))

@@ -76,7 +76,7 @@ class Leader(FixedListRanker):
     """
 
     label = "Follow the leader"
-    look = Look("#404040", DASHED, "D")
+    look = Look("#6B8E23", DASHED, "X")
     needs_gain_per_item: ClassVar[bool] = True
     by_item: ClassVar[tuple[str, ...] | None] = ("scores",)
     kernel = ranker_kernel(LeaderState, CountingWork, _rank, _update, _greedy)
