@@ -43,7 +43,7 @@ def regret() -> Figure:
     traces = [play(ranker, crowd, rounds=rounds, runs=10) for ranker in rankers.values()]
     figure = Figure(figsize=(7.2, 3.6), layout="constrained")
     axes = keyhole.plot(*traces, ax=figure.add_subplot(), labels=list(rankers), log_x=True)
-    axes.set(xlim=(50, rounds), ylim=(0, 1.5))
+    axes.set(xlim=(50, rounds), ylim=(0, 1.75))
     axes.set_xlabel("users so far (bars: two standard errors over ten games)", fontsize=9)
     return figure
 
