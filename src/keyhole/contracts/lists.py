@@ -74,13 +74,13 @@ def check_features(features: Any, n_items: int) -> FloatArray:
             f"{given.shape}."
         )
     kind = np.float32 if given.dtype == np.float32 else np.float64
-    matrix: FloatArray = np.ascontiguousarray(given, dtype=kind)
+    matrix: FloatArray = read_only(np.ascontiguousarray(given, dtype=kind))
     if not all_finite(matrix.reshape(-1)):
         row, column = np.argwhere(~np.isfinite(matrix))[0]
         raise InvalidInput(
             f"`features` of a query must be finite, got {matrix[row, column]} in row {row}."
         )
-    return read_only(matrix)
+    return matrix
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
