@@ -111,4 +111,4 @@ def test_an_own_list_is_as_likely_as_the_share_and_the_ranker_say(share):
             assert shown.ranking == ["dog", "cat", "ant", "bee"]
             assert (ranked.own, ranked.teaches, told) == (drawn.ranking, False, (None,) * 4)
         answer(engine, shown.event_id, [float(round % 3 == 0), 0.0])
-    assert 5 < n_own < 35
+    assert 0 < n_own < 40  # but for one time in a hundred thousand: the secret is random

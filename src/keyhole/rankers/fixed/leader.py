@@ -76,7 +76,7 @@ class Leader(FixedListRanker):
     """
 
     label = "Follow the leader"
-    look = Look("#6B8E23", DASHED, "X")
+    look = Look("#7B5EA7", DASHED, "X")
     needs_gain_per_item: ClassVar[bool] = True
     by_item: ClassVar[tuple[str, ...] | None] = ("scores",)
     kernel = ranker_kernel(LeaderState, CountingWork, _rank, _update, _greedy)
