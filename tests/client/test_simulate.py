@@ -7,16 +7,19 @@ import threading
 import uuid
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
 import keyhole
-from keyhole.cli import simulate
+from keyhole.cli import demo, simulate
 from keyhole.cli.app import app
 from keyhole.cli.demo import DEMONSTRATIONS, play_demo, start_demo
 from keyhole.cli.simulated_users import Crowd, Results, Visits, judge, made_up_names
 from keyhole.client import AsyncClient, Client
+from keyhole.service.compilation import Preparer
 from keyhole.worlds.flips import Flips
 from keyhole.worlds.phases import Independent
 
@@ -284,3 +287,20 @@ def test_a_demonstration_stops_with_the_service():
     stop.set()
     thread.join(timeout=10)
     assert not thread.is_alive()
+
+
+def test_what_the_users_of_a_demonstration_compile_is_no_request_that_waits(monkeypatch):
+    compiled: Any = numba.njit
+
+    async def play(url, stop):
+        compiled(lambda: 1)()
+
+    monkeypatch.setattr(demo, "_play_until", play)
+    preparer = Preparer()
+    preparer.watch()
+    with capture_logs() as logs:
+        start_demo("http://localhost:1", threading.Event()).join(timeout=30)
+        assert logs == []
+        compiled(lambda: 2)()
+        preparer.halt()
+    assert [line["log_level"] for line in logs] == ["warning"]

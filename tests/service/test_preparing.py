@@ -313,7 +313,7 @@ def test_compiling_on_the_way_of_a_request_is_a_warning():
     preparer.watch()
     with capture_logs() as logs:
         compiled(function)()
-        with compilation._expected():
+        with compilation.expected():
             compiled(lambda: 2)()
         preparer.halt()
         compiled(lambda: 3)()

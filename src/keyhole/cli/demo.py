@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import keyhole
 from keyhole.base.errors import KeyholeError
 from keyhole.cli.simulated_users import Crowd, Visits
+from keyhole.service.compilation import expected
 from keyhole.worlds.phases import Independent
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def start_demo(url: str, stop: threading.Event) -> threading.Thread:
     """
 
     def play() -> None:
-        with suppress(KeyholeError):
+        with suppress(KeyholeError), expected():  # the users' code is compiled in their thread
             asyncio.run(_play_until(url, stop))
 
     thread = threading.Thread(target=play, name="keyhole-demo", daemon=True)

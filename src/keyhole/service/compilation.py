@@ -209,7 +209,7 @@ class Preparer:
             "succeeded.",
             ranker=ranker,
         )
-        with _expected():
+        with expected():
             load()
         return "compiled within the service"
 
@@ -258,7 +258,7 @@ def _load(config: Config) -> None:
 def _from_disk(load: Callable[[], None]) -> bool:
     """Load code if all of it is in the disk cache; return whether it is."""
     try:
-        with only_from_disk(), _expected(), _short_turns():
+        with only_from_disk(), expected(), _short_turns():
             load()
     except NotCompiled:
         return False
@@ -306,8 +306,8 @@ _is_expected: ContextVar[bool] = ContextVar("is_expected", default=False)
 
 
 @contextmanager
-def _expected() -> Iterator[None]:
-    """Suppress the warning about compilation in this process."""
+def expected() -> Iterator[None]:
+    """Suppress the warning about compilation: no request waits for what this block compiles."""
     token = _is_expected.set(True)
     try:
         yield
