@@ -386,7 +386,9 @@ def _prices(comparison: Comparison) -> list[str]:
                 f"no worse than the best fixed ranking"
             )
             continue
-        itself = "" if of_own is None or of_own.ratio is None else f", and {of_own} times itself"
+        itself = ""
+        if of_own is not None and of_own.ratio is not None:
+            itself = f", and {of_own} times as much as itself with everything revealed"
         said.append(
             f"{name} loses {of_best} times as much as {of_best.over}, the best that sees "
             f"all{itself}"
