@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from keyhole.base.errors import InvalidInput, KeyholeError, LibraryMissing
+from keyhole.cli.app import app
 from keyhole.cli.atlas import _numbers
 from keyhole.cli.compare import _names, _where
 from keyhole.cli.data_options import Ratings, Reading
@@ -139,3 +141,12 @@ def test_an_evaluation_needs_what_draws_where_it_draws_alone(monkeypatch, tmp_pa
     done = run("evaluate", log, "--policy", "uniform", "--out", tmp_path / "out", code=2)
     assert "Figures need matplotlib" in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("group", "names"), [("db", "check backup restore export"),
+                                              ("keys", "create list remove")])  # fmt: skip
+def test_a_group_of_commands_alone_names_them(group, names):
+    done = CliRunner().invoke(app, [group])
+    told = done.stdout + done.stderr
+    assert "Usage" in told
+    assert all(f" {name} " in told for name in names.split())
