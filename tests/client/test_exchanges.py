@@ -1,5 +1,6 @@
 """Every method of the client as an exchange: each call whole, each pause, each reply."""
 
+import asyncio
 import json
 import random
 from datetime import UTC, datetime, timedelta
@@ -447,3 +448,24 @@ def test_a_client_waits_five_seconds_and_tries_five_times(kind):
         made = kind("http://x", **given)
         assert (made._http.timeout.read, made._core._retries) == (timeout, tries)
         assert made._http.headers.get("authorization") == ("Bearer k" if given else None)
+
+
+@pytest.mark.parametrize("given", [{}, {"after": 6}])
+def test_the_log_is_read_from_its_beginning_unless_told_otherwise(given):
+    asked, pages = [], [{"events": [{"seq": 8}], "next_after": 8}, {"events": [{"seq": 9}]}]
+
+    def answer(request):
+        asked.append(request.url.params["after"])
+        return httpx.Response(200, json=pages[len(asked) - 1])
+
+    async def all_of(client):
+        return [event async for event in client.events("a", **given)]
+
+    first_after = str(given.get("after", 0))
+    with clients.Client("http://x", transport=httpx.MockTransport(answer)) as client:
+        assert list(client.events("a", **given)) == [{"seq": 8}, {"seq": 9}]
+    assert asked == [first_after, "8"]
+    asked.clear()
+    made = clients.AsyncClient("http://x", transport=httpx.MockTransport(answer))
+    assert asyncio.run(all_of(made)) == [{"seq": 8}, {"seq": 9}]
+    assert asked == [first_after, "8"]

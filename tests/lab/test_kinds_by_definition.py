@@ -365,6 +365,15 @@ def test_every_contender_is_trained_on_the_whole_log_with_its_penalty(monkeypatc
     assert not ad_data.CONTENDERS["classifier"].takes_all
 
 
+def test_contenders_are_trained_as_in_the_thesis_where_nothing_is_said():
+    assert AdSettings() == AdSettings(1_000_000, 200, (0.01, 0.1, 1.0, 10.0), None)
+    spec = ads.AdSpec()
+    assert (spec.steps, spec.trees, spec.runs, spec.share) == (1_000_000, 200, 10, 1.0)
+    sampled = [each.negatives_per_click for each in (
+        ad_data.EVERYTHING, ad_data.ONE_TO_TWO, ad_data.ONE_TO_ONE)]  # fmt: skip
+    assert sampled == [None, 2.0, 1.0]
+
+
 def test_a_campaign_is_that_of_the_thesis_where_nothing_is_said(monkeypatch):
     logs = []
     few = Campaign.log

@@ -1,20 +1,25 @@
 """Options that several commands share, over all their combinations, and what follows from them."""
 
 import itertools
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from keyhole.base.errors import InvalidInput, KeyholeError
+from keyhole.base.errors import InvalidInput, KeyholeError, LibraryMissing
+from keyhole.cli.app import app
 from keyhole.cli.atlas import _numbers
 from keyhole.cli.compare import _names, _where
 from keyhole.cli.data_options import RatingsOptions, Reading
 from keyhole.cli.learn_report import _after
+from keyhole.cli.rank import _told_apart
 from keyhole.cli.simulate import _items_of
 from keyhole.cli.terminal import shown_number
+from tests.lab.running import run
 
 pytestmark = pytest.mark.interpreted
 
@@ -99,3 +104,49 @@ def test_a_number_has_four_digits_and_its_error_if_it_is_known():
         "0.2500", "not known", "0.2500",
     ]  # fmt: skip
     assert shown_number(-1.0, 0.0).split() == ["-1.0000", "±", "0.0000"]
+
+
+def test_a_shell_offers_what_comes_after_the_words_there_are():
+    lines = run("completion", "fish").stdout.splitlines()
+    assert any(line.startswith(
+        "complete -c keyhole -f -n '__fish_use_subcommand' -a play -d "
+    ) for line in lines)  # fmt: skip
+    assert any(line.startswith(
+        "complete -c keyhole -f -n '__fish_seen_subcommand_from keys' -a create -d "
+    ) for line in lines)  # fmt: skip
+    both = "__fish_seen_subcommand_from keys; and __fish_seen_subcommand_from create"
+    assert any(line.startswith(f"complete -c keyhole -n '{both}' -l scope") for line in lines)
+
+
+def test_scores_that_are_too_large_for_a_run_are_refused_without_a_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidInput, match=r"scores between -3\.4e38 and 3\.4e38, got 1e\+39"):
+            _told_apart(np.array([1e39, 1.0]))
+        told = _told_apart(np.array([2.0, 2.0, 2.0, 1.0]))
+    assert told.dtype == np.float32
+    least = np.nextafter(np.float32(2.0), np.float32(0.0))
+    assert told.tolist() == [2.0, least, np.nextafter(least, np.float32(0.0)), 1.0]
+
+
+def test_an_evaluation_needs_what_draws_where_it_draws_alone(monkeypatch, tmp_path):
+    def missing():
+        raise LibraryMissing("Figures need matplotlib", "figures")
+
+    monkeypatch.setattr("keyhole.cli.evaluate.check_figures", missing)
+    rows = "\n".join(f"{n % 2},0.5,{int(n % 3 == 0)}" for n in range(20))
+    log = tmp_path / "log.csv"
+    log.write_text(f"action,propensity,reward\n{rows}\n")
+    run("evaluate", log, "--policy", "uniform", code=1)  # it is no better than what was shown
+    done = run("evaluate", log, "--policy", "uniform", "--out", tmp_path / "out", code=2)
+    assert "Figures need matplotlib" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("group", "names"), [("db", "check backup restore export"),
+                                              ("keys", "create list remove")])  # fmt: skip
+def test_a_group_of_commands_alone_names_them(group, names):
+    done = CliRunner().invoke(app, [group])
+    told = done.stdout + done.stderr
+    assert "Usage" in told
+    assert all(f" {name} " in told for name in names.split())

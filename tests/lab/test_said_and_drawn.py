@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from keyhole.cli.app import COMMANDS, Commands
-from keyhole.contracts.rows import Guarantee
+from keyhole.contracts.rows import Guarantee, Question
 from keyhole.data.letor.queries import QuerySet
 from keyhole.lab.advice import Candidate, advise, most_to_lose, sentences
 from keyhole.lab.figures.estimates import Estimated, Estimates, draw_estimates
@@ -53,6 +53,12 @@ def test_each_ranker_that_is_named_is_followed_by_its_own_bound(name, k, rounds)
 def test_who_is_left_out_is_asked_about_the_grades_of_the_question():
     for grades in (2, 3):
         assert f"{grades} grades" in advise("AP", 3, 1, grades).left_out["forecaster"]
+
+
+def test_a_question_is_of_one_list_of_two_grades_unless_it_says_more():
+    asked = measure("DCG"), 4, 1
+    assert Question(*asked) == Question(*asked, grades=2, rounds=None, n_features=0)
+    assert Question(*asked).max_grade == 1.0
 
 
 def test_nobody_attains_the_rate_where_no_rate_is_known():
